@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class GenerateOptions:
     """
 
     max_tokens: int | None = None
-    sampling: SamplingOptions = SamplingOptions()
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
     stop: tuple[str, ...] = ()
     draft: DraftMode = "auto"
     exact: bool = False
@@ -299,5 +299,4 @@ class Vocabulary(Protocol):
 def _require(holds: bool, record: object, name: str, wanted: str) -> None:
     if not holds:
         value = getattr(record, name)
-        assert name in {f.name for f in fields(record)}  # type: ignore[arg-type]
         raise UsageError(f"{name} is {value!r}; give {wanted}")

@@ -1,0 +1,1 @@
+"""What runs the model: the Protocol that decoding sees, and llama.cpp behind it."""

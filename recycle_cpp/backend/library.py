@@ -1,0 +1,74 @@
+"""The llama.cpp library itself: found, checked, started, and kept quiet."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections import deque
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from recycle_cpp.errors import InstallError
+
+TESTED_VERSION = "0.3.36"  # the C structures change between versions; the same pin stands in pyproject.toml
+INSTALL_HINT = "run `make setup` in a checkout, or `python -m recycle_cpp.setup`"
+_WARN, _ERROR, _CONTINUED = 2, 3, 5  # enum ggml_log_level
+
+
+class Log:
+    """Takes llama.cpp's log: remembers the last complaints, and prints all of it when asked to."""
+
+    def __init__(self) -> None:
+        self.verbose = False
+        self._complaints: deque[str] = deque(maxlen=20)
+        self._level = 0
+
+    def write(self, level: int, text: bytes, _user_data: object) -> None:
+        """Take one piece of log; called by the library, from whichever thread it logs on."""
+        self._level = self._level if level == _CONTINUED else level
+        line = text.decode("utf-8", "replace")
+        if self.verbose:
+            sys.stderr.write(line)
+        if self._level in (_WARN, _ERROR) and line.strip():
+            self._complaints.append(line.strip())
+
+    def forget(self) -> None:
+        """Drop the complaints so far, before a call whose failure is to be explained."""
+        self._complaints.clear()
+
+    def why(self) -> str:
+        """Return the library's first complaint since `forget`, on one line."""
+        first = self._complaints[0] if self._complaints else "llama.cpp gave no reason"
+        return " ".join(first.split())
+
+
+class Library:
+    """The low-level bindings (`c`) and their log. One per process: llama.cpp's log and backends are global."""
+
+    def __init__(self, bindings: Any) -> None:
+        self.c = bindings
+        self.log = Log()
+        self._callback = bindings.llama_log_callback(self.log.write)  # ctypes does not keep it alive
+        bindings.llama_log_set(self._callback, ctypes.c_void_p(0))
+        bindings.llama_backend_init()
+
+
+@cache
+def load_library() -> Library:
+    """Return the library, loading and checking it at the first call.
+
+    Raises:
+        InstallError: if llama-cpp-python is missing, of another version, or does not load.
+    """
+    try:
+        found = version("llama-cpp-python")
+    except PackageNotFoundError:
+        raise InstallError(f"llama-cpp-python is not installed: {INSTALL_HINT}") from None
+    if found != TESTED_VERSION:
+        raise InstallError(f"llama-cpp-python is {found}, recycle_cpp needs {TESTED_VERSION}: {INSTALL_HINT}")
+    try:
+        from llama_cpp import llama_cpp as bindings
+    except (ImportError, OSError, RuntimeError) as error:
+        raise InstallError(f"llama-cpp-python {found} does not load ({error}): {INSTALL_HINT}") from error
+    return Library(bindings)

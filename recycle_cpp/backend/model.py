@@ -1,0 +1,114 @@
+"""A GGUF model in memory: its vocabulary and what it says of itself."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from recycle_cpp.backend.library import load_library
+from recycle_cpp.errors import ModelFileError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recycle_cpp.types import LoadOptions
+
+_PIECE_BYTES = 256
+
+
+class LlamaModel:
+    """Weights and vocabulary of one GGUF file; several contexts may share it."""
+
+    def __init__(self, path: Path, options: LoadOptions) -> None:
+        """Load the file.
+
+        Raises:
+            ModelFileError: if llama.cpp cannot load it; the message has its first complaint.
+            InstallError: if llama.cpp itself cannot be loaded.
+        """
+        library = load_library()
+        self._c = c = library.c
+        library.log.verbose = options.verbose
+        library.log.forget()
+        params = c.llama_model_default_params()
+        params.n_gpu_layers = options.n_gpu_layers
+        self.handle = c.llama_model_load_from_file(str(path).encode(), params)
+        if not self.handle:
+            raise ModelFileError(f"{path} cannot be loaded: {library.log.why()}; fetch the file again or try another")
+        self._vocab = c.llama_model_get_vocab(self.handle)
+        self._buffer = ctypes.create_string_buffer(_PIECE_BYTES)
+        if self.n_vocab <= 0:
+            self.close()
+            raise ModelFileError(f"{path} has no tokenizer, so it cannot take text; use a text model")
+
+    @property
+    def n_vocab(self) -> int:
+        """Length of a logits row."""
+        return int(self._c.llama_vocab_n_tokens(self._vocab))
+
+    @property
+    def n_ctx_train(self) -> int:
+        """Tokens of context that the model was trained with."""
+        return int(self._c.llama_model_n_ctx_train(self.handle))
+
+    @property
+    def bos(self) -> int:
+        """Beginning-of-text token; -1 for none."""
+        return int(self._c.llama_vocab_bos(self._vocab))
+
+    @property
+    def eos(self) -> int:
+        """End-of-text token; -1 for none."""
+        return int(self._c.llama_vocab_eos(self._vocab))
+
+    @property
+    def can_branch(self) -> bool:
+        """Whether the cache can hold a tree: not so for recurrent and hybrid models."""
+        return not (self._c.llama_model_is_recurrent(self.handle) or self._c.llama_model_is_hybrid(self.handle))
+
+    @property
+    def chat_template(self) -> str | None:
+        """The GGUF's chat template (jinja), if it has one."""
+        template = self._c.llama_model_chat_template(self.handle, None)
+        return template.decode("utf-8", "replace") if template else None
+
+    def is_eog(self, token: int) -> bool:
+        """Return whether a token ends the generation."""
+        return bool(self._c.llama_vocab_is_eog(self._vocab, token))
+
+    def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
+        """Return the token ids of a text.
+
+        Args:
+            text: any text; NUL characters are text too.
+            add_special: add the beginning-of-text token if the model wants one.
+            parse_special: read the names of control tokens as those tokens.
+
+        Raises:
+            UsageError: if the text holds half of a surrogate pair, which no encoding can carry.
+        """
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"the prompt has an unpaired surrogate at character {error.start}: remove it") from None
+        size = len(data) + 8  # a token stands for at least one byte, but for the few special ones
+        while True:
+            tokens = (ctypes.c_int32 * size)()
+            n = self._c.llama_tokenize(self._vocab, data, len(data), tokens, size, add_special, parse_special)
+            if n >= 0:
+                return list(tokens[:n])
+            size = -n
+
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """Return the bytes that a token adds to the text; control tokens add none unless `special`."""
+        n = self._c.llama_token_to_piece(self._vocab, token, self._buffer, len(self._buffer), 0, special)
+        if n < 0:
+            self._buffer = ctypes.create_string_buffer(-n)
+            n = self._c.llama_token_to_piece(self._vocab, token, self._buffer, len(self._buffer), 0, special)
+        return self._buffer.raw[:n]
+
+    def close(self) -> None:
+        """Free the memory. Safe to call twice."""
+        if self.handle:
+            self._c.llama_model_free(self.handle)
+            self.handle = None

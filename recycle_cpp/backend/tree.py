@@ -1,0 +1,151 @@
+"""Tree evaluation by sequence ids: one id per leaf path, on any context that keeps llama.cpp's rules.
+
+A token attends to the cells that carry its first sequence id at positions up to its own. So each leaf path gets an
+id, a node carries the ids of all leaf paths through it, and the committed prefix carries every id in use. Sequence 0
+is the first leaf path's and always holds the whole committed prefix.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recycle_cpp.backend.protocol import Evaluation
+from recycle_cpp.errors import BackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from recycle_cpp.backend.protocol import Context
+    from recycle_cpp.types import DraftTree
+
+
+class TreeBackend:
+    """A Backend over one context.
+
+    Copying and removing sequence ids costs a scan of the whole cache per call, so ids are brought up to date only
+    when a tree uses them, and only where they lag behind: `_synced[s]` counts the committed positions that s holds.
+    """
+
+    def __init__(self, context: Context, is_eog: Callable[[int], bool], n_ctx: int, max_width: int) -> None:
+        self._context = context
+        self.is_eog = is_eog
+        self._n_ctx = n_ctx
+        self._max_width = min(max_width, context.n_batch, n_ctx)
+        self._n_past = 0
+        self._synced = [0] * context.n_seq_max
+        self._tree: DraftTree | None = None
+
+    @property
+    def n_ctx(self) -> int:
+        """Tokens that the cache holds at most."""
+        return self._n_ctx
+
+    @property
+    def n_vocab(self) -> int:
+        """Length of a logits row."""
+        return self._context.n_vocab
+
+    @property
+    def n_past(self) -> int:
+        """Tokens in the cache."""
+        return self._n_past
+
+    @property
+    def max_width(self) -> int:
+        """Rows of one evaluation at most."""
+        return self._max_width
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Append tokens to the cache in chunks of n_batch, without logits.
+
+        Raises:
+            BackendError: if they do not fit or llama.cpp fails; the cache is then as before.
+        """
+        if self._n_past + len(tokens) > self._n_ctx:
+            raise BackendError(f"{len(tokens)} tokens after {self._n_past} do not fit a context of {self._n_ctx}")
+        array = np.array(tokens, np.int32)
+        before = self._n_past
+        try:
+            for start in range(0, len(array), self._context.n_batch):
+                chunk = array[start : start + self._context.n_batch]
+                self._context.decode_prompt(chunk, self._n_past)
+                self._n_past += len(chunk)
+                self._synced[0] = self._n_past
+        except BaseException:
+            self.rewind(before)
+            raise
+
+    def evaluate(self, tree: DraftTree) -> Evaluation:
+        """Run a draft tree whose root stands at position n_past, in one evaluation.
+
+        Raises:
+            BackendError: if the tree does not fit or llama.cpp fails; the cache is then as before.
+        """
+        start = time.perf_counter()
+        n_leaves = int(tree.leaf_count[0])
+        if tree.width > min(self._max_width, self._n_ctx - self._n_past) or n_leaves > len(self._synced):
+            raise BackendError(
+                f"a tree of {tree.width} nodes and {n_leaves} leaf paths does not fit: {self._n_past} of {self._n_ctx} "
+                f"cells are taken, {self._max_width} rows and {len(self._synced)} paths are the most"
+            )
+        for seq in range(1, n_leaves):
+            if self._synced[seq] < self._n_past:
+                self._context.seq_cp(0, seq, self._synced[seq], self._n_past)
+                self._synced[seq] = self._n_past
+        positions = tree.depths + np.int32(self._n_past)
+        built = time.perf_counter()
+        self._tree = tree
+        try:
+            logits = self._context.decode_tree(tree.tokens, positions, tree.leaf_from, tree.leaf_count)
+        except BaseException:
+            self.rewind(self._n_past)
+            raise
+        return Evaluation(logits, built - start, time.perf_counter() - built)
+
+    def commit(self, path: Sequence[int]) -> None:
+        """Keep the nodes of a path, which starts at the root, and forget the rest of the evaluated tree."""
+        tree = self._tree
+        assert tree is not None and len(path) > 0 and path[0] == 0, "commit follows evaluate, from the root"
+        end = self._n_past + len(path)
+        context = self._context
+        if tree.width > len(path):
+            context.seq_rm(-1, end, -1)  # every deeper node, whatever its path: one scan
+        kept = int(tree.leaf_from[path[-1]])
+        covered = self._cover(tree, path)
+        for seq, common in enumerate(covered):
+            if common < len(path):
+                context.seq_rm(seq, self._n_past + common, end)
+        if kept != 0 and covered[0] < len(path):
+            context.seq_cp(kept, 0, self._n_past + covered[0], end)
+            covered[0] = len(path)
+        for seq, common in enumerate(covered):
+            self._synced[seq] = self._n_past + common
+        self._n_past = end
+        self._tree = None
+
+    @staticmethod
+    def _cover(tree: DraftTree, path: Sequence[int]) -> list[int]:
+        """Return how many nodes of the path each leaf path of the tree runs through."""
+        covered = [0] * int(tree.leaf_count[0])
+        for node in path:
+            first = int(tree.leaf_from[node])
+            for seq in range(first, first + int(tree.leaf_count[node])):
+                covered[seq] += 1
+        return covered
+
+    def rewind(self, n_past: int) -> None:
+        """Forget every token from position n_past on, and any uncommitted node."""
+        assert 0 <= n_past <= self._n_past, "rewind goes back only"
+        if n_past == self._n_past and self._tree is None:
+            return
+        self._context.seq_rm(-1, n_past, -1)
+        self._n_past = n_past
+        self._synced = [min(synced, n_past) for synced in self._synced]
+        self._tree = None
+
+    def close(self) -> None:
+        """Free the memory. Safe to call twice."""
+        self._context.close()

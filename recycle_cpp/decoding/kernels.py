@@ -1,0 +1,102 @@
+"""Numba loops of decoding: top-k of logits rows, and the walk down the draft tree.
+
+Each has a slow, readable twin in tests/decoding/reference.py that it is compared with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from recycle_cpp.types import FloatArray, IntArray
+
+LANES = 512
+
+
+@njit(cache=True, nogil=True)
+def _insert(value: float, token: int, ids: IntArray, values: FloatArray) -> None:
+    """Put a candidate into its place among the best; equal values stand in the order of their ids."""
+    j = len(values) - 1
+    if value < values[j] or (value == values[j] and token > ids[j]):
+        return
+    while j > 0 and (values[j - 1] < value or (values[j - 1] == value and ids[j - 1] > token)):
+        values[j] = values[j - 1]
+        ids[j] = ids[j - 1]
+        j -= 1
+    values[j] = value
+    ids[j] = token
+
+
+@njit(cache=True, nogil=True)
+def _floor_of_best(maxima: FloatArray, values: FloatArray) -> float:
+    """Return the k-th largest lane maximum: no value below it can be among the k best. Overwrites values."""
+    values[:] = -np.inf
+    last = len(values) - 1
+    for lane in range(len(maxima)):
+        value = maxima[lane]
+        if value > values[last]:
+            j = last
+            while j > 0 and values[j - 1] < value:
+                values[j] = values[j - 1]
+                j -= 1
+            values[j] = value
+    return values[last]
+
+
+@njit(cache=True, nogil=True)
+def top_k(logits: FloatArray, ids: IntArray, values: FloatArray, maxima: FloatArray) -> None:
+    """Find the k best tokens of each logits row, best first, the lower id first among equals.
+
+    One vectorised pass takes the maximum of each of 512 interleaved lanes; only the lanes that can hold one of the k
+    best are read again. That costs little more than reading the row once.
+
+    Args:
+        logits: float32[W, n_vocab].
+        ids: int32[W, k], overwritten; -1 where a row has fewer than k numbers (NaN is none).
+        values: float32[k], overwritten.
+        maxima: float32[min(512, n_vocab)], overwritten.
+    """
+    lanes = len(maxima)
+    chunks = logits.shape[1] // lanes
+    for w in range(logits.shape[0]):
+        row = logits[w]
+        maxima[:] = -np.inf
+        for c in range(chunks):
+            chunk = row[c * lanes : (c + 1) * lanes]
+            for lane in range(lanes):
+                maxima[lane] = chunk[lane] if chunk[lane] > maxima[lane] else maxima[lane]
+        floor = _floor_of_best(maxima, values)
+        best = ids[w]
+        values[:] = -np.inf
+        best[:] = 2147483647
+        for lane in range(lanes):
+            if maxima[lane] >= floor:
+                for token in range(lane, chunks * lanes, lanes):
+                    if row[token] >= floor:
+                        _insert(row[token], token, best, values)
+        for token in range(chunks * lanes, len(row)):
+            _insert(row[token], token, best, values)
+        for j in range(len(best)):
+            if best[j] == 2147483647:
+                best[j] = -1
+
+
+@njit(cache=True, nogil=True)
+def find_child(node: int, token: int, tokens: IntArray, parents: IntArray) -> int:
+    """Return the child of a node that holds a token, or -1.
+
+    Args:
+        node: row of the node.
+        token: the token that the model chose there.
+        tokens: int32[W], in preorder.
+        parents: int32[W].
+    """
+    for i in range(node + 1, len(tokens)):
+        if parents[i] < node:
+            return -1
+        if parents[i] == node and tokens[i] == token:
+            return i
+    return -1

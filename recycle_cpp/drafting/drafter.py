@@ -1,0 +1,115 @@
+"""The drafter: grows the draft tree of a step, and learns from what the model said of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from recycle_cpp.drafting import kernels
+from recycle_cpp.types import DraftTree
+
+if TYPE_CHECKING:
+    from recycle_cpp.drafting.matrix import AdjacencyMatrix
+    from recycle_cpp.drafting.template import TreeTemplate
+    from recycle_cpp.types import IntArray
+
+
+class Limits(NamedTuple):
+    """What the context, the batch and the token budget still hold.
+
+    Attributes:
+        width: rows of the evaluation at most, the root included.
+        depth: depth of a node at most; a path of this depth emits depth + 1 tokens.
+    """
+
+    width: int
+    depth: int
+
+
+class Drafter(Protocol):
+    """What the engine asks of a drafter."""
+
+    @property
+    def top_k(self) -> int:
+        """Candidates wanted from each logits row, at least 1."""
+
+    def draft(self, root: int, limits: Limits) -> DraftTree:
+        """Return a draft tree below the pending token; its arrays live until the next draft."""
+
+    def update(self, tree: DraftTree, top: IntArray) -> None:
+        """Learn from int32[W, k], the best candidates at each node of the evaluated tree."""
+
+
+class TreeArrays:
+    """The buffers of one draft tree, made once.
+
+    Nodes go into `tokens`, `parents` and `depths` in any order in which parents come first; `lay_out` turns them into
+    a DraftTree.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.tokens, self.parents, self.depths, self._place = np.empty((4, capacity), np.int32)
+        self._scratch = np.empty((2, capacity), np.int32)
+        self._out = np.empty((5, capacity), np.int32)
+
+    def lay_out(self, n: int) -> DraftTree:
+        """Return the first n nodes in preorder; the views live until the next call."""
+        kernels.lay_out(n, self.tokens, self.parents, self.depths, self._place, self._scratch, *self._out)
+        return DraftTree(*self._out[:, :n])
+
+
+class TemplateDrafter:
+    """Fills a fixed template from the adjacency matrix (the paper's method, and chains)."""
+
+    def __init__(self, matrix: AdjacencyMatrix, template: TreeTemplate) -> None:
+        self._matrix = matrix
+        self._template = template
+        self._arrays = TreeArrays(template.width)
+        self._slot_node = np.empty(template.width, np.int32)
+
+    @property
+    def top_k(self) -> int:
+        """Candidates wanted from each logits row: as many as an adjacency row holds."""
+        return self._matrix.top_k
+
+    def draft(self, root: int, limits: Limits) -> DraftTree:
+        """Return the template's tree as far as rows are known and limits allow."""
+        arrays = self._arrays
+        n = kernels.draft_bfs(
+            root,
+            limits.width,
+            limits.depth,
+            self._template.parent,
+            self._template.rank,
+            self._matrix.row_of,
+            self._matrix.rows,
+            self._slot_node,
+            arrays.tokens,
+            arrays.parents,
+            arrays.depths,
+        )
+        return arrays.lay_out(n)
+
+    def update(self, tree: DraftTree, top: IntArray) -> None:
+        """Write each node's candidates into the row of its token."""
+        self._matrix.update(tree.tokens, top)
+
+
+class PlainDrafter:
+    """Drafts nothing and learns nothing: plain decoding, the same step with W = 1."""
+
+    top_k = 1
+
+    def __init__(self) -> None:
+        self._arrays = TreeArrays(1)
+
+    def draft(self, root: int, limits: Limits) -> DraftTree:
+        """Return the root alone."""
+        self._arrays.tokens[0] = root
+        self._arrays.parents[0] = -1
+        self._arrays.depths[0] = 0
+        return self._arrays.lay_out(1)
+
+    def update(self, tree: DraftTree, top: IntArray) -> None:
+        """Do nothing."""

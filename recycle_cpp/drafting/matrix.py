@@ -1,0 +1,83 @@
+"""The adjacency matrix: for each token seen, the candidates that followed it best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recycle_cpp.drafting import kernels
+
+if TYPE_CHECKING:
+    from recycle_cpp.types import IntArray
+
+TOP_K = 8
+MAX_ROWS = 32_768  # a row costs 36 bytes; with 262,144 tokens of index the whole is 1.7 MB
+
+
+class AdjacencyMatrix:
+    """Successor candidates of tokens, one row of top-k token ids each (Token Recycling, arXiv 2408.08696).
+
+    Rows are handed out on first use, so that the memory does not grow with the vocabulary; past `MAX_ROWS` the oldest
+    row is reused. All memory is taken at once.
+
+    Attributes:
+        row_of: int16[n_vocab], row of each token; -1 for none.
+        rows: int32[n_rows, k], candidates in falling order; -1 for none.
+        owner: int32[n_rows], token of each row; -1 for none.
+    """
+
+    def __init__(self, n_vocab: int, top_k: int = TOP_K, max_rows: int = MAX_ROWS) -> None:
+        n_rows = min(n_vocab, max_rows)
+        self.row_of = np.full(n_vocab, -1, np.int16)
+        self.rows = np.full((n_rows, top_k), -1, np.int32)
+        self.owner = np.full(n_rows, -1, np.int32)
+        self._made = 0
+
+    @property
+    def top_k(self) -> int:
+        """Candidates per row."""
+        return int(self.rows.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in use."""
+        return min(self._made, len(self.owner))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return self.row_of.nbytes + self.rows.nbytes + self.owner.nbytes
+
+    def row(self, token: int) -> IntArray | None:
+        """Return the candidates of a token, int32[k], or None if it was never seen; a view until the next update."""
+        row = self.row_of[token]
+        return None if row < 0 else self.rows[row]
+
+    def update(self, tokens: IntArray, top: IntArray) -> None:
+        """Write int32[W, k] candidates into the rows of int32[W] tokens; the later of two equal tokens wins."""
+        self._made = kernels.update_rows(tokens, top, self.row_of, self.rows, self.owner, self._made)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.row_of.fill(-1)
+        self.rows.fill(-1)
+        self.owner.fill(-1)
+        self._made = 0
+
+    def check_integrity(self) -> None:
+        """Check that index and rows agree and that all ids are in the vocabulary.
+
+        Raises:
+            ValueError: names the first fault found.
+        """
+        n_vocab = len(self.row_of)
+        for row, token in enumerate(self.owner.tolist()):
+            if (token >= 0) != (row < self.n_rows):
+                raise ValueError(f"row {row} of {self.n_rows} has owner {token}")
+            if token >= 0 and self.row_of[token] != row:
+                raise ValueError(f"row {row} belongs to token {token}, which points to row {self.row_of[token]}")
+        if np.count_nonzero(self.row_of >= 0) != self.n_rows:
+            raise ValueError(f"{np.count_nonzero(self.row_of >= 0)} tokens point to {self.n_rows} rows")
+        if self.rows.min(initial=0) < -1 or self.rows.max(initial=0) >= n_vocab:
+            raise ValueError(f"a candidate is outside the vocabulary of {n_vocab}")
