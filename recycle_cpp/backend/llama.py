@@ -97,7 +97,7 @@ class LlamaContext:
         if not address:
             raise BackendError(f"llama.cpp gave no logits for {n} rows")
         rows = (ctypes.c_float * (n * self.n_vocab)).from_address(address)
-        return np.frombuffer(rows, np.float32).reshape(n, self.n_vocab)
+        return np.ctypeslib.as_array(rows).reshape(n, self.n_vocab)
 
     def _decode(self, batch: Any, n: int) -> None:
         self._log.forget()

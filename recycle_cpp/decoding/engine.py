@@ -15,6 +15,7 @@ from recycle_cpp.types import PhaseTimes, Step
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from recycle_cpp.backend.measure import ExactWidths
     from recycle_cpp.backend.protocol import Backend
     from recycle_cpp.decoding.samplers import Sampler
     from recycle_cpp.drafting.drafter import Drafter
@@ -28,11 +29,13 @@ class Request(NamedTuple):
         drafter: grows the draft trees.
         sampler: chooses tokens; it is asked once per emitted token, in order, and keeps its own state.
         max_tokens: tokens to emit at most; None goes on to the end of the context.
+        exact: widths that leave logits bit-identical to plain decoding, to stay within; None does not care.
     """
 
     drafter: Drafter
     sampler: Sampler
     max_tokens: int | None = None
+    exact: ExactWidths | None = None
 
 
 class Engine:
@@ -45,6 +48,7 @@ class Engine:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._tokens: list[int] = []  # the cache's tokens, and the pending one if there is any
+        self._inexact_from: int | None = None  # position of the first cell that a wide evaluation may have rounded
         self._values = np.empty(0, np.float32)
         self._maxima = np.empty(min(kernels.LANES, backend.n_vocab), np.float32)
         self._top = np.empty((backend.max_width, 1), np.int32)
@@ -54,10 +58,11 @@ class Engine:
         """The tokens of the last run, prompt first; all but the last are in the cache."""
         return tuple(self._tokens)
 
-    def prepare(self, prompt: Sequence[int]) -> int:
+    def prepare(self, prompt: Sequence[int], *, exact: bool = False) -> int:
         """Bring the cache to all of a prompt but its last token, which becomes the pending one.
 
-        The longest common prefix with what the cache holds is kept; only the rest is evaluated.
+        The longest common prefix with what the cache holds is kept; only the rest is evaluated. An exact run keeps
+        none of what an inexact one has decoded.
 
         Returns:
             How many tokens were evaluated.
@@ -75,8 +80,10 @@ class Engine:
                 f"the prompt has {len(prompt)} tokens, the context {n_ctx}: shorten it or raise --ctx-size"
             )
         common = _common_prefix(self._tokens[: self._backend.n_past], prompt[:-1])
+        if exact and self._inexact_from is not None:
+            common = min(common, self._inexact_from)
         self._tokens = list(prompt[:common])
-        self._backend.rewind(common)
+        self._rewind(common)
         self._backend.prefill(prompt[common:-1])
         self._tokens = list(prompt)
         return len(prompt) - 1 - common
@@ -100,13 +107,18 @@ class Engine:
     def keep(self, n_tokens: int) -> None:
         """Forget all but the first n tokens of `tokens`: the last one kept becomes pending."""
         del self._tokens[n_tokens:]
-        self._backend.rewind(min(self._backend.n_past, max(n_tokens - 1, 0)))
+        self._rewind(min(self._backend.n_past, max(n_tokens - 1, 0)))
+
+    def _rewind(self, n_past: int) -> None:
+        self._backend.rewind(n_past)
+        if self._inexact_from is not None and n_past <= self._inexact_from:
+            self._inexact_from = None
 
     def _step(self, request: Request, budget: int | None) -> Step:
         """Draft, evaluate once, verify along the path, update, commit (DESIGN.md, the step)."""
         backend, drafter = self._backend, request.drafter
         clock = [time.perf_counter()]
-        tree = drafter.draft(self._tokens[-1], self._limits(budget))
+        tree = drafter.draft(self._tokens[-1], self._limits(request.exact, budget))
         clock.append(time.perf_counter())
         evaluation = backend.evaluate(tree)
         try:
@@ -121,17 +133,22 @@ class Engine:
         except BaseException:
             backend.rewind(backend.n_past)
             raise
+        if tree.width > 1 and request.exact is None and self._inexact_from is None:
+            self._inexact_from = backend.n_past - len(path)
         self._tokens += tokens
         clock.append(time.perf_counter())
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)
         return Step(tuple(tokens), tree.width, times, self._finish_reason(tokens, budget))
 
-    def _limits(self, budget: int | None) -> Limits:
+    def _limits(self, exact: ExactWidths | None, budget: int | None) -> Limits:
         """Return what still fits: a path of depth d emits d + 1 tokens and needs d + 1 cells."""
-        room = self._backend.n_ctx - self._backend.n_past
-        depth = room - 1 if budget is None else min(room, budget) - 1
-        return Limits(min(self._backend.max_width, room), depth)
+        n_past = self._backend.n_past
+        room = self._backend.n_ctx - n_past
+        width = min(room, self._backend.max_width)
+        if exact is not None:
+            width = min(width, exact.at(n_past))
+        return Limits(width, (room if budget is None else min(room, budget)) - 1)
 
     def _verify(
         self, tree: DraftTree, logits: FloatArray, top: IntArray, sampler: Sampler

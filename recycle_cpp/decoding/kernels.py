@@ -43,7 +43,7 @@ def _floor_of_best(maxima: FloatArray, values: FloatArray) -> float:
                 values[j] = values[j - 1]
                 j -= 1
             values[j] = value
-    return values[last]
+    return float(values[last])
 
 
 @njit(cache=True, nogil=True)

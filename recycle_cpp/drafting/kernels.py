@@ -122,7 +122,7 @@ def lay_out(
         if i > 0:
             size[parents[i]] += size[i]
             leaves[parents[i]] += leaves[i]
-    total = leaves[0]
+    total = int(leaves[0])
     # From here on size[i] and leaves[i] turn, node by node, into the next free place and leaf number below node i.
     for i in range(n):
         parent = parents[i]

@@ -1,0 +1,153 @@
+"""A model that is ready to decode, with what was measured of it here."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING, TypeVar
+
+from recycle_cpp.backend.library import TESTED_VERSION, load_library
+from recycle_cpp.backend.llama import MAX_WIDTH, LlamaContext
+from recycle_cpp.backend.measure import ExactWidths, probe_exact_widths, time_widths
+from recycle_cpp.backend.model import LlamaModel
+from recycle_cpp.backend.profile import Profile
+from recycle_cpp.backend.tree import TreeBackend
+from recycle_cpp.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from recycle_cpp.types import LoadOptions
+
+T = TypeVar("T")
+
+DEFAULT_CONTEXT = 4096
+PROBE_CONTEXT = 4096  # cells of a context made for probing, at most
+MEASURED_CELLS = 1024  # attention settings are compared at this fill: they do not differ at an empty cache
+
+
+class LoadedModel:
+    """Weights, one context and its cache, and the profile of this model on this machine.
+
+    Attributes:
+        model: weights and vocabulary.
+        backend: the context, as decoding sees it.
+        flash_attention: whether attention runs fused: as asked for, or as measured to be faster.
+    """
+
+    def __init__(self, path: Path, options: LoadOptions, profiles: Path, fingerprint: str) -> None:
+        """Load a model and choose the settings that nobody chose.
+
+        Args:
+            path: a GGUF file.
+            options: the user's choices; None and "auto" are decided here.
+            profiles: folder where measurements are kept.
+            fingerprint: identity of the file's content.
+
+        Raises:
+            ModelFileError: if llama.cpp cannot load the file.
+            BackendError: if it cannot make the context.
+            UsageError: if options contradict each other.
+            InstallError: if llama.cpp itself cannot be loaded.
+        """
+        self._options = options
+        self.model = LlamaModel(path, options)
+        try:
+            self._threads = options.n_threads or usable_cores()
+            self._profile = Profile(profiles, model=fingerprint, **self._identity())
+            n_ctx = options.n_ctx or min(self.model.n_ctx_train or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+            self.flash_attention = self._choose_flash_attention()
+            context = self._context(n_ctx, self.flash_attention)
+        except BaseException:
+            self.model.close()
+            raise
+        self.backend = TreeBackend(context, self.model.is_eog, n_ctx, MAX_WIDTH)
+
+    def relative_cost(self, width: int) -> float:
+        """Return C(W) = T(W) / T(1) at a short context, measured once and kept."""
+        name = f"cost {width} {self._attention}"
+        cost = self._profile.get(name)
+        if cost is None:
+            seconds = self._probing(512, self.flash_attention, lambda c: time_widths(c, (1, width), 256, repeats=3))
+            cost = seconds[width] / seconds[1]
+            self._profile.put(name, cost)
+        return float(cost)
+
+    def exact_widths(self) -> ExactWidths:
+        """Return which chains are bit-identical to plain decoding, probed once and kept."""
+        name = f"exact widths {self._attention}"
+        kept = self._profile.get(name)
+        if kept is None:
+            n_ctx = min(max(self.backend.n_ctx, 512), PROBE_CONTEXT)
+            kept = self._probing(n_ctx, self.flash_attention, lambda c: probe_exact_widths(c, n_ctx))
+            self._profile.put(name, kept)
+        return ExactWidths(*kept)
+
+    def close(self) -> None:
+        """Free the memory. Safe to call twice."""
+        self.backend.close()
+        self.model.close()
+
+    @property
+    def _attention(self) -> str:
+        return "flash attention" if self.flash_attention else "plain attention"
+
+    def _identity(self) -> dict[str, object]:
+        options = self._options
+        return {
+            "bindings": TESTED_VERSION,
+            "build": load_library().c.llama_print_system_info().decode("utf-8", "replace"),
+            "machine": f"{platform.node()} {platform.machine()} {os.cpu_count()}",
+            "threads": self._threads,
+            "gpu_layers": options.n_gpu_layers,
+            "batch": options.n_batch,
+            "cache": f"{options.type_k} {options.type_v}",
+        }
+
+    def _choose_flash_attention(self) -> bool:
+        """Return the user's choice, or else what decodes faster at a filled cache."""
+        options = self._options
+        quantised = options.type_v in ("q8_0", "q4_0")
+        if quantised and options.flash_attention == "off":
+            raise UsageError(f"a {options.type_v} cache of values needs flash attention: use --flash-attn on or auto")
+        if options.flash_attention != "auto" or quantised:
+            return options.flash_attention != "off"
+        kept = self._profile.get("flash attention")
+        if kept is None:
+            seconds = {
+                on: self._probing(2 * MEASURED_CELLS, on, lambda c: time_widths(c, (1, 8), MEASURED_CELLS, repeats=4))
+                for on in (False, True)
+            }
+            # Single rows decide; wide ones do where single rows take the same time.
+            first = 1 if abs(seconds[True][1] / seconds[False][1] - 1) > 0.05 else 8
+            kept = seconds[True][first] < seconds[False][first]
+            self._profile.put("flash attention", kept)
+        return bool(kept)
+
+    def _context(self, n_ctx: int, flash_attention: bool) -> LlamaContext:
+        options = self._options
+        return LlamaContext(
+            self.model,
+            n_ctx=n_ctx,
+            n_batch=options.n_batch,
+            n_threads=self._threads,
+            flash_attention=flash_attention,
+            type_k=options.type_k,
+            type_v=options.type_v,
+        )
+
+    def _probing(self, n_ctx: int, flash_attention: bool, probe: Callable[[LlamaContext], T]) -> T:
+        """Run a probe in a context of its own, so that it never disturbs a cache in use."""
+        context = self._context(n_ctx, flash_attention)
+        try:
+            return probe(context)
+        finally:
+            context.close()
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,78 @@
+"""recycle-cpp generate: answer one prompt."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recycle_cpp.cli import options, show
+from recycle_cpp.cli.prompt import argument_text, read_prompt
+from recycle_cpp.errors import RecycleError
+
+if TYPE_CHECKING:
+    from recycle_cpp.runtime import Runtime
+    from recycle_cpp.types import GenerateOptions, Timings
+
+
+@click.command(short_help="Answer one prompt.")
+@options.model_option
+@click.option("-p", "--prompt", metavar="TEXT", help="The prompt.")
+@click.option("-f", "--file", metavar="FILE", help="Read the prompt from a file of UTF-8; - is standard input.")
+@options.request_options
+@options.sampling_options
+@options.load_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the text.")
+@click.option("--verbose", is_flag=True, help="Show notes on this machine and llama.cpp's own log.")
+def generate(**params: Any) -> None:
+    """Answer one prompt, from -p, -f or standard input.
+
+    The text goes to standard output as it comes, and one line of statistics to standard error. Without --raw
+    the prompt is one message of a chat, and a newline at the end of a file is dropped.
+    """
+    prompt = read_prompt(params["prompt"], params["file"], raw=bool(params["raw"]))
+    params["stop"] = tuple(argument_text(stop, "the text of --stop") for stop in params["stop"])
+    request = options.generate_options_from(params)
+    loading = options.load_options_from(params)
+    model = options.model_from(params)
+    from recycle_cpp.runtime import Runtime
+
+    with Runtime.load(model, loading) as runtime:
+        answer = _print_json if params["as_json"] else _stream_text
+        timings = answer(runtime, prompt, request)
+        if params["verbose"] or request.exact:
+            show.notes(runtime.notes)
+        show.statistics(runtime.name, timings, request.draft)
+
+
+def _print_json(runtime: Runtime, prompt: str, request: GenerateOptions) -> Timings:
+    completion = runtime.generate(prompt, request)
+    show.completion_json(completion)
+    return completion.timings
+
+
+def _stream_text(runtime: Runtime, prompt: str, request: GenerateOptions) -> Timings:
+    """Print an answer as it comes and return its timings."""
+    timings = None
+    last_text = ""
+    # Closed here, not when it is collected: the stream must end before the runtime that it runs on.
+    with contextlib.closing(runtime.stream(prompt, request)) as stream:
+        try:
+            for chunk in stream:
+                timings = chunk.timings
+                last_text = chunk.text or last_text
+                _write(chunk.text)
+        except RecycleError:
+            _write("\n" if last_text else "")  # the error is a line of its own on a terminal
+            raise
+    _write("" if last_text.endswith("\n") else "\n")
+    assert timings is not None, "the last chunk has timings"
+    return timings
+
+
+def _write(text: str) -> None:
+    if text:
+        sys.stdout.write(text)
+        sys.stdout.flush()

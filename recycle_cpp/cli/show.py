@@ -1,0 +1,105 @@
+"""What people and scripts get to see: the statistics line, notes, JSON and tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from recycle_cpp.types import Completion, DraftMode, Timings
+
+
+def statistics(model: str, timings: Timings, draft: DraftMode) -> None:
+    """Write the one line about an answer to standard error."""
+    dim(statistics_line(model, timings, draft))
+
+
+def statistics_line(model: str, timings: Timings, draft: DraftMode) -> str:
+    """Return the one line about an answer."""
+    return " · ".join(
+        (
+            model,
+            f"{timings.predicted_n} {_tokens(timings.predicted_n)}",
+            f"{timings.predicted_per_second:.1f} tok/s",
+            f"prompt {timings.prompt_n} {_tokens(timings.prompt_n)} {timings.prompt_ms / 1000:.2f} s",
+            f"{timings.mean_accepted_tokens:.2f} tokens per step",
+            f"width {timings.mean_width:.1f}",
+            f"draft {draft}",
+        )
+    )
+
+
+def notes(lines: Iterable[str]) -> None:
+    """Write the runtime's notes to standard error."""
+    for line in lines:
+        dim(f"note: {line}")
+
+
+def dim(line: str) -> None:
+    """Write a line to standard error, dim on a terminal."""
+    line = printable(line)
+    if not sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True).print(Text(line, style="dim"), soft_wrap=True)
+
+
+def completion_json(completion: Completion) -> None:
+    """Write a whole answer to standard output as one JSON object."""
+    usage = completion.usage
+    json_object(
+        {
+            "text": completion.text,
+            "tokens": completion.tokens,
+            "finish_reason": completion.finish_reason,
+            "usage": {**asdict(usage), "total_tokens": usage.total_tokens},
+            "timings": timings_fields(completion.timings),
+        }
+    )
+
+
+def timings_fields(timings: Timings) -> dict[str, float]:
+    """Return timings as JSON has them: what was measured and what follows from it."""
+    return {
+        **asdict(timings),
+        "predicted_per_second": timings.predicted_per_second,
+        "mean_accepted_tokens": timings.mean_accepted_tokens,
+    }
+
+
+def json_object(value: dict[str, Any]) -> None:
+    """Write one JSON object and a newline to standard output."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write rows to standard output: a table on a terminal, else tab-separated lines without a head."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(*heads, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        drawn.add_row(*(Text(cell, overflow="fold") for cell in row))
+    Console().print(drawn)
+
+
+def printable(text: str) -> str:
+    """Return a text as one line that can do nothing to a terminal: other characters are shown as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _tokens(count: int) -> str:
+    return "token" if count == 1 else "tokens"

@@ -1,0 +1,72 @@
+"""Which drafter serves a request: what was asked for, cut down to what is exact and what was measured to pay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from recycle_cpp.backend.measure import ExactWidths
+from recycle_cpp.drafting import template
+from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
+from recycle_cpp.drafting.matrix import AdjacencyMatrix
+
+if TYPE_CHECKING:
+    from recycle_cpp.backend.loaded import LoadedModel
+    from recycle_cpp.drafting.drafter import Drafter
+    from recycle_cpp.types import GenerateOptions
+
+# Tokens per step to be expected (measured on Spec-Bench, docs/LOG.md): what a step may cost before drafting loses.
+TREE_TOKENS_PER_STEP = 2.0
+CHAIN_TOKENS_PER_STEP = 1.5
+
+
+class Choice(NamedTuple):
+    """How a request is drafted.
+
+    Attributes:
+        drafter: grows its trees.
+        exact: widths to stay within, or None where near-ties may fall either way.
+        note: one line for the user on why drafting is limited; empty if it is not.
+    """
+
+    drafter: Drafter
+    exact: ExactWidths | None
+    note: str
+
+
+class Policy:
+    """Chooses drafters for one loaded model; all requests share its adjacency matrix."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self._loaded = loaded
+        self.matrix = AdjacencyMatrix(loaded.model.n_vocab)
+        self._plain = PlainDrafter()
+
+    def choose(self, options: GenerateOptions) -> Choice:
+        """Return how to draft for a request; the first use of a mode may measure for a second or two."""
+        exact = ExactWidths(1, 0) if options.exact or options.draft == "off" else None
+        if options.draft == "off":
+            return Choice(self._plain, exact, "")
+        if not self._loaded.model.can_branch:
+            return Choice(self._plain, exact, "drafting is off: this architecture's memory cannot hold a tree")
+        if options.exact:
+            return self._exact_choice(options)
+        published = template.published()
+        if options.draft == "auto":
+            cost = self._loaded.relative_cost(published.width)
+            if cost > TREE_TOKENS_PER_STEP:
+                note = f"drafting is off: {published.width} rows cost {cost:.1f} times one row here"
+                return Choice(self._plain, None, note)
+        return Choice(TemplateDrafter(self.matrix, published), None, "")
+
+    def _exact_choice(self, options: GenerateOptions) -> Choice:
+        exact = self._loaded.exact_widths()
+        if exact.width == 1:
+            note = "exact: plain decoding, since no wider evaluation is bit-identical to it under these settings"
+            return Choice(self._plain, exact, note)
+        if options.draft == "auto":
+            cost = self._loaded.relative_cost(exact.width)
+            if cost > CHAIN_TOKENS_PER_STEP:
+                note = f"exact: plain decoding, since {exact.width} rows cost {cost:.1f} times one row here"
+                return Choice(self._plain, exact, note)
+        note = f"exact: chains of up to {exact.width} rows within the first {exact.n_cells} tokens, plain beyond"
+        return Choice(TemplateDrafter(self.matrix, template.chain(exact.width)), exact, note)

@@ -1,0 +1,229 @@
+"""Text in, chunks out: what the command line, the server and the benchmarks call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from recycle_cpp.backend.loaded import LoadedModel
+from recycle_cpp.decoding.engine import Engine, Request
+from recycle_cpp.decoding.metrics import RunMeter
+from recycle_cpp.decoding.policy import Policy
+from recycle_cpp.decoding.samplers import make_sampler
+from recycle_cpp.errors import BusyError, PromptTooLongError, UsageError
+from recycle_cpp.models import fingerprint, resolve
+from recycle_cpp.models.folders import cache_folder
+from recycle_cpp.text.answer import AnswerText
+from recycle_cpp.text.chat import ChatTemplate
+from recycle_cpp.types import Chunk, Completion, GenerateOptions, LoadOptions, Message, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from recycle_cpp.types import FinishReason
+
+
+class Runtime:
+    """One loaded model that answers requests, one after the other; calls from other threads wait.
+
+    Attributes:
+        name: the model's name in models.toml, or its file's.
+        path: its file.
+    """
+
+    def __init__(self, name: str, path: Path, loaded: LoadedModel) -> None:
+        self.name = name
+        self.path = path
+        self._loaded = loaded
+        self._engine = Engine(loaded.backend)
+        self._policy = Policy(loaded)
+        self._notes: list[str] = []
+        self._turn = _Turn()
+        source = loaded.model.chat_template
+        self._template = None if source is None else _chat_template(loaded, source)
+
+    @classmethod
+    def load(cls, model: str, options: LoadOptions | None = None) -> Runtime:
+        """Load a model.
+
+        Args:
+            model: a name in models.toml, or a path.
+            options: how to load it.
+
+        Raises:
+            ModelError: if the model cannot be found, fetched or read.
+            BackendError: if llama.cpp cannot make its context.
+            UsageError: if options contradict each other.
+            InstallError: if llama.cpp itself cannot be loaded.
+        """
+        found = resolve(model)
+        loaded = LoadedModel(found.path, options or LoadOptions(), cache_folder() / "profiles", fingerprint(found.path))
+        return cls(found.name, found.path, loaded)
+
+    @property
+    def n_ctx(self) -> int:
+        """Tokens that the context holds."""
+        return self._loaded.backend.n_ctx
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of how requests were decoded so far, one line each."""
+        return tuple(self._notes)
+
+    @property
+    def draft_state_bytes(self) -> int:
+        """Bytes of everything that drafting has learned and may learn."""
+        return self._policy.matrix.nbytes
+
+    def forget(self) -> None:
+        """Drop what drafting has learned, and the cached prompt."""
+        with self._turn.hold():
+            self._policy.matrix.reset()
+            self._engine.keep(0)
+
+    def tokenize(self, prompt: str | Sequence[Message], *, raw: bool = False) -> list[int]:
+        """Return a prompt's tokens, through the chat template unless it is raw or the model has none.
+
+        Raises:
+            UsageError: if the prompt is empty, or the template refuses it.
+        """
+        model = self._loaded.model
+        if isinstance(prompt, str):
+            if raw or self._template is None:
+                tokens = model.tokenize(prompt, add_special=True, parse_special=True)
+                if not tokens:
+                    raise UsageError("the prompt is empty and the model has no token to begin with: give some text")
+                return tokens
+            prompt = [Message("user", prompt)]
+        if self._template is None:
+            raise UsageError(f"{self.name} is a base model without a chat template: give a text, not messages")
+        text = self._template.render(prompt)
+        return model.tokenize(text, add_special=self._template.wants_special(text), parse_special=True)
+
+    def generate(self, prompt: str | Sequence[Message], options: GenerateOptions | None = None) -> Completion:
+        """Return a whole answer; see `stream`."""
+        chunks = list(self.stream(prompt, options))
+        last = chunks[-1]
+        assert last.finish_reason is not None and last.usage is not None and last.timings is not None
+        tokens = tuple(token for chunk in chunks for token in chunk.tokens)
+        return Completion("".join(c.text for c in chunks), tokens, last.finish_reason, last.usage, last.timings)
+
+    def stream(
+        self, prompt: str | Sequence[Message], options: GenerateOptions | None = None
+    ) -> Generator[Chunk, None, None]:
+        """Return the chunks of an answer, as they are decoded.
+
+        The prompt is checked here; it is evaluated when the first chunk is asked for. Closing the generator early
+        leaves the cache at the last step, ready for the next request.
+
+        Args:
+            prompt: a text (one user message, where the model has a chat template) or the messages of a chat.
+            options: what is asked for.
+
+        Raises:
+            UsageError: if the prompt cannot be used.
+            PromptTooLongError: if it does not fit the context.
+        """
+        options = options or GenerateOptions()
+        tokens = self.tokenize(prompt, raw=options.raw)
+        if len(tokens) > self.n_ctx:
+            raise PromptTooLongError(
+                f"the prompt has {len(tokens)} tokens, the context {self.n_ctx}: shorten it or raise --ctx-size"
+            )
+        return self._run(tokens, options)
+
+    def _run(self, prompt: list[int], options: GenerateOptions) -> Generator[Chunk, None, None]:
+        with self._turn.hold():
+            choice = self._policy.choose(options)
+            if choice.note and choice.note not in self._notes:
+                self._notes.append(choice.note)
+            start = time.perf_counter()
+            evaluated = self._engine.prepare(prompt, exact=choice.exact is not None)
+            meter = RunMeter(evaluated, time.perf_counter() - start)
+            sampler = make_sampler(options.sampling, self._loaded.backend.n_vocab, prompt)
+            request = Request(choice.drafter, sampler, options.max_tokens, choice.exact)
+            try:
+                yield from self._chunks(request, len(prompt), meter, AnswerText(self._loaded.model, options.stop))
+            finally:
+                sampler.close()
+
+    def _chunks(self, request: Request, prompt_n: int, meter: RunMeter, answer: AnswerText) -> Iterator[Chunk]:
+        """Turn steps into chunks; a stop string ends the run at the very token that completes it."""
+        emitted = 0
+        start = time.perf_counter()
+        for step in self._engine.steps(request):
+            meter.add(step)
+            text, tokens = "", []
+            for token in step.tokens:
+                tokens.append(token)
+                text += "" if self._loaded.backend.is_eog(token) else answer.push(token)
+                if answer.stopped:
+                    break
+            emitted += len(tokens)
+            reason: FinishReason | None = "stop" if answer.stopped else step.finish_reason
+            if answer.stopped:
+                self._engine.keep(prompt_n + emitted)
+            meter.spend(time.perf_counter() - start)
+            if reason is None:
+                yield Chunk(text, tuple(tokens))
+                start = time.perf_counter()
+                continue
+            text += answer.flush()
+            yield Chunk(
+                text,
+                tuple(tokens),
+                "stop" if answer.stopped else reason,
+                Usage(prompt_n, emitted),
+                meter.timings(emitted),
+            )
+            return
+
+    def close(self) -> None:
+        """Free the memory, after a running request. Safe to call twice."""
+        with self._turn.hold():
+            self._loaded.close()
+
+    def __enter__(self) -> Runtime:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Turn:
+    """Lets one request at a time at the model."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Wait for the turn and hold it.
+
+        Raises:
+            BusyError: if this very thread holds it, and so would wait for itself.
+        """
+        if self._owner == threading.get_ident():
+            raise BusyError("this thread has a generation open on the model: finish or close it first")
+        with self._lock:
+            self._owner = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._owner = None
+
+
+def _chat_template(loaded: LoadedModel, source: str) -> ChatTemplate:
+    model = loaded.model
+
+    def text(token: int) -> str:
+        return "" if token < 0 else model.piece(token, special=True).decode("utf-8", "replace")
+
+    return ChatTemplate(source, bos_token=text(model.bos), eos_token=text(model.eos))

@@ -1,0 +1,1 @@
+"""Text of a request: chat templates, UTF-8 from token pieces, stop strings."""

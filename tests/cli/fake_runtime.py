@@ -1,0 +1,95 @@
+"""A runtime without a model, for the command line: the prompt says what it answers.
+
+Run as a script it is the command line on that runtime.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import count
+from types import ModuleType
+
+from recycle_cpp.errors import BackendError, ModelFileError
+from recycle_cpp.types import Chunk, Completion, Timings, Usage
+
+TIMINGS = Timings(
+    prompt_n=31,
+    prompt_ms=120.4,
+    predicted_n=120,
+    predicted_ms=2500.0,
+    draft_n=4800,
+    draft_n_accepted=61,
+    steps=59,
+    mean_width=80.31,
+    host_ms=70.0,
+)
+USAGE = Usage(prompt_tokens=31, completion_tokens=120)
+
+
+class FakeRuntime:
+    """Answers with the prompt, one character a chunk; some prompts make it misbehave."""
+
+    notes = ("drafting is off: 81 rows cost 18x one row here",)
+
+    def __init__(self) -> None:
+        self.loaded: list[tuple] = []
+        self.asked: list[tuple] = []
+        self.events: list[str] = []
+
+    def load(self, model, options):
+        self.loaded.append((model, options))
+        self.name = f"the {model}"
+        if model == "broken.gguf":
+            raise ModelFileError("broken.gguf: is truncated\nat byte 9; fetch it again")
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.events.append("runtime closed")
+
+    def stream(self, prompt, options):
+        self.asked.append((prompt, options))
+        try:
+            for number, character in enumerate(answer(prompt)):
+                yield Chunk(text=character, tokens=(number,))
+            yield Chunk(text="", tokens=(), finish_reason="stop", usage=USAGE, timings=TIMINGS)
+        finally:
+            self.events.append("stream closed")
+
+    def generate(self, prompt, options):
+        chunks = list(self.stream(prompt, options))
+        text = "".join(chunk.text for chunk in chunks)
+        tokens = tuple(token for chunk in chunks for token in chunk.tokens)
+        return Completion(text, tokens, "stop", USAGE, TIMINGS)
+
+
+def answer(prompt):
+    if prompt == "forever":
+        for _ in count():
+            yield "x" * 100
+            time.sleep(0.001)
+    if prompt == "interrupt":
+        yield "half"
+        raise KeyboardInterrupt
+    if prompt == "fail":
+        yield "half"
+        raise BackendError("llama.cpp failed an evaluation; file an issue")
+    yield from "" if prompt == "silent" else prompt
+
+
+def install(modules=sys.modules):
+    """Put a fake where the command line imports the runtime from, and return it."""
+    module = ModuleType("recycle_cpp.runtime")
+    module.Runtime = FakeRuntime()
+    modules["recycle_cpp.runtime"] = module
+    return module.Runtime
+
+
+if __name__ == "__main__":
+    from recycle_cpp.cli.main import main
+
+    install()
+    main()

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recycle_cpp.types import GenerateOptions, LoadOptions, SamplingOptions
+
+STATISTICS = (
+    "the m · 120 tokens · 48.0 tok/s · prompt 31 tokens 0.12 s · 2.03 tokens per step · width 80.3 · draft auto\n"
+)
+
+
+def test_the_text_goes_to_standard_output_and_one_line_of_statistics_to_standard_error(call) -> None:
+    status, out, err = call("generate", "-m", "m", "-p", "héllo 🦙")
+    assert (status, out, err) == (0, "héllo 🦙\n", STATISTICS)
+
+
+def test_a_text_that_ends_in_a_newline_gets_no_second_one(call) -> None:
+    assert call("generate", "-m", "m", "-p", "a\n").out == "a\n"
+    assert call("generate", "-m", "m", "-p", "a\n\n").out == "a\n\n"
+    assert call("generate", "-m", "m", "-p", "silent").out == "\n"
+
+
+def test_without_options_every_default_is_that_of_the_records(call, fake) -> None:
+    call("generate", "-m", "m", "-p", "x")
+    assert fake.loaded == [("m", LoadOptions())]
+    assert fake.asked == [("x", GenerateOptions())]
+
+
+def test_every_option_reaches_its_field(call, fake) -> None:
+    loading = "--ctx-size 99 --batch-size 7 --threads 3 --gpu-layers -1 --flash-attn on --verbose"
+    caches = "--cache-type-k q8_0 --cache-type-v q4_0"
+    request = "--max-tokens 5 --stop a --stop bc --draft tree --exact --raw"
+    sampling = "--temperature 0.5 --top-k 9 --top-p 0.8 --min-p 0.1 --repeat-penalty 1.1 --seed 42"
+    call("generate", "-m", "m", "-p", "x", *f"{loading} {caches} {request} {sampling}".split())
+    assert fake.loaded == [("m", LoadOptions(99, 7, 3, -1, "on", "q8_0", "q4_0", verbose=True))]
+    sampling = SamplingOptions(0.5, 9, 0.8, 0.1, 1.1, 42)
+    assert fake.asked == [("x", GenerateOptions(5, sampling, ("a", "bc"), "tree", exact=True, raw=True))]
+
+
+@pytest.mark.parametrize("option", ["--top-k 5", "--top-p 0.5", "--min-p 0", "--seed 0"])
+def test_an_option_that_asks_for_sampling_sets_the_temperature(call, fake, option: str) -> None:
+    call("generate", "-m", "m", "-p", "x", *option.split())
+    assert fake.asked[0][1].sampling.temperature == 0.8
+
+
+@pytest.mark.parametrize("option", ["--seed 1 --temperature 0", "--repeat-penalty 1.1"])
+def test_a_given_temperature_stays_and_a_penalty_does_not_sample(call, fake, option: str) -> None:
+    call("generate", "-m", "m", "-p", "x", *option.split())
+    assert fake.asked[0][1].sampling.temperature == 0
+
+
+def test_without_a_model_the_default_of_models_toml_is_taken(call, fake) -> None:
+    from recycle_cpp.models.registry import Registry
+
+    call("generate", "-p", "x")
+    assert fake.loaded[0][0] == Registry.load().default
+
+
+def test_json_is_one_object_with_the_promised_shape_and_nothing_else(call) -> None:
+    status, out, err = call("generate", "-m", "m", "-p", "hé\n", "--json")
+    answer = json.loads(out)
+    assert list(answer) == ["text", "tokens", "finish_reason", "usage", "timings"]
+    assert (answer["text"], answer["tokens"], answer["finish_reason"]) == ("hé\n", [0, 1, 2], "stop")
+    assert answer["usage"] == {"prompt_tokens": 31, "completion_tokens": 120, "total_tokens": 151}
+    timings = answer["timings"]
+    assert timings["predicted_per_second"] == 48.0
+    assert timings["mean_accepted_tokens"] == 120 / 59
+    assert set(timings) >= {"prompt_n", "prompt_ms", "predicted_n", "predicted_ms", "draft_n"}
+    assert set(timings) >= {"draft_n_accepted", "steps", "mean_width"}
+    assert "é" in out
+    assert out.count("\n") == 1
+    assert (status, err) == (0, STATISTICS)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"), [("", False), ("--verbose", True), ("--exact", True), ("--json --exact", True)]
+)
+def test_notes_are_shown_when_asked_for_and_with_exact(call, options: str, shown: bool) -> None:
+    err = call("generate", "-m", "m", "-p", "x", *options.split()).err
+    assert ("note: drafting is off: 81 rows cost 18x one row here\n" in err) is shown
+    assert err.count("\n") == 1 + shown
+
+
+def test_the_statistics_name_the_draft_mode(call) -> None:
+    assert call("generate", "-m", "m", "-p", "x", "--draft", "off").err.endswith(" · draft off\n")
+
+
+def test_the_stream_is_closed_before_the_runtime_also_after_an_interrupt(call, fake) -> None:
+    assert call("generate", "-m", "m", "-p", "interrupt").status == 130
+    assert fake.events == ["stream closed", "runtime closed"]
+
+
+def test_an_error_in_the_middle_of_the_text_ends_its_line_first(call, fake) -> None:
+    status, out, err = call("generate", "-m", "m", "-p", "fail")
+    assert (status, out) == (1, "half\n")
+    assert err == "error: llama.cpp failed an evaluation; file an issue\n"
+    assert fake.events == ["stream closed", "runtime closed"]
