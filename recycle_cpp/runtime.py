@@ -12,6 +12,7 @@ from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.metrics import RunMeter
 from recycle_cpp.decoding.policy import Policy
 from recycle_cpp.decoding.samplers import make_sampler
+from recycle_cpp.decoding.warm_up import warm_up
 from recycle_cpp.errors import BusyError, PromptTooLongError, UsageError
 from recycle_cpp.models import fingerprint, resolve
 from recycle_cpp.models.folders import cache_folder
@@ -20,11 +21,15 @@ from recycle_cpp.text.chat import ChatTemplate
 from recycle_cpp.types import Chunk, Completion, GenerateOptions, LoadOptions, Message, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from recycle_cpp.types import FinishReason
+
+
+def _silent(_line: str) -> None:
+    """Say nothing."""
 
 
 class Runtime:
@@ -47,12 +52,13 @@ class Runtime:
         self._template = None if source is None else _chat_template(loaded, source)
 
     @classmethod
-    def load(cls, model: str, options: LoadOptions | None = None) -> Runtime:
+    def load(cls, model: str, options: LoadOptions | None = None, say: Callable[[str], None] = _silent) -> Runtime:
         """Load a model.
 
         Args:
             model: a name in models.toml, or a path.
             options: how to load it.
+            say: told, in one line, of each thing that takes a while and is done once.
 
         Raises:
             ModelError: if the model cannot be found, fetched or read.
@@ -61,13 +67,25 @@ class Runtime:
             InstallError: if llama.cpp itself cannot be loaded.
         """
         found = resolve(model)
-        loaded = LoadedModel(found.path, options or LoadOptions(), cache_folder() / "profiles", fingerprint(found.path))
+        warm_up(say)
+        profiles = cache_folder() / "profiles"
+        loaded = LoadedModel(found.path, options or LoadOptions(), profiles, fingerprint(found.path), say)
         return cls(found.name, found.path, loaded)
 
     @property
     def n_ctx(self) -> int:
         """Tokens that the context holds."""
         return self._loaded.backend.n_ctx
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the model has a chat template."""
+        return self._template is not None
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What a measurement must name: the model file's fingerprint, the build and the settings in use."""
+        return self._loaded.facts
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -36,7 +36,9 @@ class LoadedModel:
         flash_attention: whether attention runs fused: as asked for, or as measured to be faster.
     """
 
-    def __init__(self, path: Path, options: LoadOptions, profiles: Path, fingerprint: str) -> None:
+    def __init__(
+        self, path: Path, options: LoadOptions, profiles: Path, fingerprint: str, say: Callable[[str], None]
+    ) -> None:
         """Load a model and choose the settings that nobody chose.
 
         Args:
@@ -44,6 +46,7 @@ class LoadedModel:
             options: the user's choices; None and "auto" are decided here.
             profiles: folder where measurements are kept.
             fingerprint: identity of the file's content.
+            say: told of each measurement that takes a while.
 
         Raises:
             ModelFileError: if llama.cpp cannot load the file.
@@ -52,6 +55,8 @@ class LoadedModel:
             InstallError: if llama.cpp itself cannot be loaded.
         """
         self._options = options
+        self._say = say
+        self._fingerprint = fingerprint
         self.model = LlamaModel(path, options)
         try:
             self._threads = options.n_threads or usable_cores()
@@ -69,6 +74,7 @@ class LoadedModel:
         name = f"cost {width} {self._attention}"
         cost = self._profile.get(name)
         if cost is None:
+            self._say(f"measuring what {width} rows cost here (once per model)")
             seconds = self._probing(512, self.flash_attention, lambda c: time_widths(c, (1, width), 256, repeats=3))
             cost = seconds[width] / seconds[1]
             self._profile.put(name, cost)
@@ -79,10 +85,21 @@ class LoadedModel:
         name = f"exact widths {self._attention}"
         kept = self._profile.get(name)
         if kept is None:
+            self._say("probing which widths are exact here (once per model)")
             n_ctx = min(max(self.backend.n_ctx, 512), PROBE_CONTEXT)
             kept = self._probing(n_ctx, self.flash_attention, lambda c: probe_exact_widths(c, n_ctx))
             self._profile.put(name, kept)
         return ExactWidths(*kept)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What a measurement must name: the file's fingerprint, the build and the settings in use."""
+        return {
+            "fingerprint": self._fingerprint,
+            "n_ctx": self.backend.n_ctx,
+            "flash_attention": self.flash_attention,
+            **self._identity(),
+        }
 
     def close(self) -> None:
         """Free the memory. Safe to call twice."""
@@ -115,6 +132,7 @@ class LoadedModel:
             return options.flash_attention != "off"
         kept = self._profile.get("flash attention")
         if kept is None:
+            self._say("measuring which attention is faster here (once per model)")
             seconds = {
                 on: self._probing(2 * MEASURED_CELLS, on, lambda c: time_widths(c, (1, 8), MEASURED_CELLS, repeats=4))
                 for on in (False, True)

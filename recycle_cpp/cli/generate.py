@@ -39,7 +39,7 @@ def generate(**params: Any) -> None:
     model = options.model_from(params)
     from recycle_cpp.runtime import Runtime
 
-    with Runtime.load(model, loading) as runtime:
+    with Runtime.load(model, loading, show.dim) as runtime:
         answer = _print_json if params["as_json"] else _stream_text
         timings = answer(runtime, prompt, request)
         if params["verbose"] or request.exact:

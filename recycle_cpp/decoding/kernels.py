@@ -47,6 +47,23 @@ def _floor_of_best(maxima: FloatArray, values: FloatArray) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _lane_maxima(row: FloatArray, maxima: FloatArray) -> int:
+    """Overwrite maxima with each lane's largest value; lane l holds the tokens l, l + lanes, l + 2 lanes, ...
+
+    Returns:
+        How many tokens at the front of the row make whole chunks; the few behind are in no lane.
+    """
+    lanes = len(maxima)
+    maxima[:] = -np.inf
+    whole = len(row) - len(row) % lanes
+    for start in range(0, whole, lanes):
+        chunk = row[start : start + lanes]
+        for lane in range(lanes):
+            maxima[lane] = chunk[lane] if chunk[lane] > maxima[lane] else maxima[lane]
+    return whole
+
+
+@njit(cache=True, nogil=True)
 def top_k(logits: FloatArray, ids: IntArray, values: FloatArray, maxima: FloatArray) -> None:
     """Find the k best tokens of each logits row, best first, the lower id first among equals.
 
@@ -60,24 +77,19 @@ def top_k(logits: FloatArray, ids: IntArray, values: FloatArray, maxima: FloatAr
         maxima: float32[min(512, n_vocab)], overwritten.
     """
     lanes = len(maxima)
-    chunks = logits.shape[1] // lanes
     for w in range(logits.shape[0]):
         row = logits[w]
-        maxima[:] = -np.inf
-        for c in range(chunks):
-            chunk = row[c * lanes : (c + 1) * lanes]
-            for lane in range(lanes):
-                maxima[lane] = chunk[lane] if chunk[lane] > maxima[lane] else maxima[lane]
+        whole = _lane_maxima(row, maxima)
         floor = _floor_of_best(maxima, values)
         best = ids[w]
         values[:] = -np.inf
         best[:] = 2147483647
         for lane in range(lanes):
             if maxima[lane] >= floor:
-                for token in range(lane, chunks * lanes, lanes):
+                for token in range(lane, whole, lanes):
                     if row[token] >= floor:
                         _insert(row[token], token, best, values)
-        for token in range(chunks * lanes, len(row)):
+        for token in range(whole, len(row)):
             _insert(row[token], token, best, values)
         for j in range(len(best)):
             if best[j] == 2147483647:

@@ -1,5 +1,6 @@
 """What this machine is: the CPU's features, the compilers that a build takes, the CUDA toolkit, GPUs."""
 
+import itertools
 import platform
 import re
 import shlex
@@ -101,10 +102,16 @@ def answer(command: Iterable[str]) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # a quotation mark without its other half
+        return []
+
+
 def _leading_words(command: str) -> str:
     """Return the compiler's words without its flags, as scikit-build-core takes them."""
-    words = shlex.split(command)
-    return shlex.join(words[: next((i for i, word in enumerate(words) if word.startswith("-")), len(words))])
+    return shlex.join(itertools.takewhile(lambda word: not word.startswith("-"), _words(command)))
 
 
 def find_compiler(variable: str, names: Iterable[str], environ: Mapping[str, str]) -> Compiler:
@@ -118,7 +125,7 @@ def find_compiler(variable: str, names: Iterable[str], environ: Mapping[str, str
     else:
         candidates = [_leading_words(sysconfig.get_config_var(variable) or ""), *names]
     for command in filter(None, candidates):
-        if banner := answer([*shlex.split(command), "--version"]).strip():
+        if banner := answer([*_words(command), "--version"]).strip():
             return compiler_from_banner(command, banner)
     language = "C++" if variable == "CXX" else "C"
     if own:

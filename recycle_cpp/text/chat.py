@@ -44,8 +44,7 @@ class ChatTemplate:
             self._formatter = Jinja2ChatFormatter(source, eos_token=eos_token, bos_token=bos_token)
         except Exception as error:  # a template is foreign code, and jinja is not ours to import
             raise UsageError(
-                f"this model's chat template is not valid jinja: {_one_line(error)}; "
-                "pass its prompt raw (--raw)"
+                f"this model's chat template is not valid jinja: {_one_line(error)}; pass its prompt raw (--raw)"
             ) from error
 
     def render(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> str:
@@ -60,9 +59,7 @@ class ChatTemplate:
         """
         if not messages:
             raise UsageError("a chat without messages cannot be answered; give at least one")
-        formatter = copy.copy(
-            self._formatter
-        )  # it takes the flag as an attribute only; threads may share ours
+        formatter = copy.copy(self._formatter)  # it takes the flag as an attribute only; threads may share ours
         formatter.add_generation_prompt = add_generation_prompt
         try:
             prompt = formatter(messages=[message._asdict() for message in messages]).prompt

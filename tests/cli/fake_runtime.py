@@ -37,7 +37,9 @@ class FakeRuntime:
         self.asked: list[tuple] = []
         self.events: list[str] = []
 
-    def load(self, model, options):
+    def load(self, model, options, say):
+        if model == "new":
+            say("measuring what 8 rows cost here (once per model)")
         self.loaded.append((model, options))
         self.name = f"the {model}"
         if model == "broken.gguf":

@@ -87,6 +87,12 @@ def test_the_statistics_name_the_draft_mode(call) -> None:
     assert call("generate", "-m", "m", "-p", "x", "--draft", "off").err.endswith(" · draft off\n")
 
 
+def test_what_loading_does_once_is_told_on_standard_error(call) -> None:
+    _, out, err = call("generate", "-m", "new", "-p", "x")
+    assert out == "x\n"
+    assert err.startswith("measuring what 8 rows cost here (once per model)\nthe new · ")
+
+
 def test_the_stream_is_closed_before_the_runtime_also_after_an_interrupt(call, fake) -> None:
     assert call("generate", "-m", "m", "-p", "interrupt").status == 130
     assert fake.events == ["stream closed", "runtime closed"]

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from recorded import (
     APPLE_CLANG_BANNER,
@@ -98,6 +100,7 @@ def test_without_a_compiler_one_line_says_what_to_install(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_a_users_compiler_that_does_not_run_is_named():
-    with pytest.raises(InstallError, match=r"CXX is /nowhere/g.*unset"):
-        machine.find_compiler("CXX", ["c++"], {"CXX": "/nowhere/g++"})
+@pytest.mark.parametrize("own", ["/nowhere/g++", 'g++ "'])
+def test_a_users_compiler_that_does_not_run_is_named(own):
+    with pytest.raises(InstallError, match=f"CXX is {re.escape(own)}, .*unset"):
+        machine.find_compiler("CXX", ["c++"], {"CXX": own})

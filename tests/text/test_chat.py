@@ -8,9 +8,7 @@ from recycle_cpp.types import Message
 
 PLAIN = "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m.content }}{% endfor %}"
 PROMPTED = PLAIN + "{% if add_generation_prompt %}[assistant]{% endif %}"
-REFUSING = (
-    "{% if messages[0].role == 'system' %}{{ raise_exception('System role\nnot supported.') }}{% endif %}"
-)
+REFUSING = "{% if messages[0].role == 'system' %}{{ raise_exception('System role\nnot supported.') }}{% endif %}"
 HELLO = [Message("user", "hello")]
 
 

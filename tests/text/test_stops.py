@@ -59,9 +59,7 @@ def every_split(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("stops", "whole"), CASES)
-def test_the_text_is_cut_at_the_earliest_stop_string_at_every_split(
-    stops: tuple[str, ...], whole: str
-) -> None:
+def test_the_text_is_cut_at_the_earliest_stop_string_at_every_split(stops: tuple[str, ...], whole: str) -> None:
     expected = reference(stops, whole)
     for pieces in every_split(whole):
         assert streamed(stops, pieces) == expected, pieces
@@ -82,9 +80,7 @@ def test_any_text_any_stops_any_split_equal_the_slow_reference(whole: str, data:
 
 
 @given(small_texts, st.lists(st.text(alphabet="ab", min_size=1, max_size=5), min_size=1, max_size=3))
-def test_less_than_a_stop_string_is_held_back_and_only_text_that_may_become_one(
-    whole: str, stops: list[str]
-) -> None:
+def test_less_than_a_stop_string_is_held_back_and_only_text_that_may_become_one(whole: str, stops: list[str]) -> None:
     machine = StopMachine(tuple(stops))
     delivered = ""
     for length, character in enumerate(whole, 1):

@@ -1,0 +1,58 @@
+"""Benchmark prompts in Spec-Bench's format: one JSON object a line, with question_id, category and turns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recycle_cpp.errors import UsageError
+
+# Spec-Bench counts the eight categories of MT-Bench as one.
+MT_BENCH = frozenset(
+    ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"),
+)
+BUILT_IN = Path(__file__).with_name("prompts.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchPrompt:
+    """One conversation to decode: the user's turns, each asked after the answer to the one before."""
+
+    question_id: str
+    category: str
+    turns: tuple[str, ...]
+
+
+def read_prompts(path: Path, limit: int | None = None) -> list[BenchPrompt]:
+    """Return the prompts of a file; `limit` takes so many, spread evenly over it.
+
+    Raises:
+        UsageError: if the file cannot be read or a line is not such a prompt.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}): give a file of prompts") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 at byte {error.start}: give a file of JSON lines") from error
+    prompts = [_prompt(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    if not prompts:
+        raise UsageError(f"{path} has no prompts: give a file with one JSON object a line")
+    if limit is None or limit >= len(prompts):
+        return prompts
+    return [prompts[i * len(prompts) // limit] for i in range(limit)]
+
+
+def _prompt(line: str, where: str) -> BenchPrompt:
+    try:
+        fields: Any = json.loads(line)
+        turns = fields["turns"]
+        category = str(fields["category"])
+        if not turns or not all(isinstance(turn, str) and turn for turn in turns):
+            raise TypeError
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f'{where} is not a prompt: give {{"question_id", "category", "turns": [texts]}}') from None
+    category = "multi-turn" if category in MT_BENCH else category
+    return BenchPrompt(str(fields.get("question_id", where)), category, tuple(turns))
