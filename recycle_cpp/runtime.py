@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recycle_cpp.backend.loaded import LoadedModel
@@ -48,8 +49,6 @@ class Runtime:
         self._policy = Policy(loaded)
         self._notes: list[str] = []
         self._turn = _Turn()
-        source = loaded.model.chat_template
-        self._template = None if source is None else _chat_template(loaded, source)
 
     @classmethod
     def load(cls, model: str, options: LoadOptions | None = None, say: Callable[[str], None] = _silent) -> Runtime:
@@ -80,7 +79,7 @@ class Runtime:
     @property
     def is_chat(self) -> bool:
         """Whether the model has a chat template."""
-        return self._template is not None
+        return self._loaded.model.chat_template is not None
 
     @property
     def facts(self) -> dict[str, object]:
@@ -111,16 +110,26 @@ class Runtime:
         """
         model = self._loaded.model
         if isinstance(prompt, str):
-            if raw or self._template is None:
+            if raw or not self.is_chat:
                 tokens = model.tokenize(prompt, add_special=True, parse_special=True)
                 if not tokens:
                     raise UsageError("the prompt is empty and the model has no token to begin with: give some text")
                 return tokens
             prompt = [Message("user", prompt)]
-        if self._template is None:
-            raise UsageError(f"{self.name} is a base model without a chat template: give a text, not messages")
         text = self._template.render(prompt)
         return model.tokenize(text, add_special=self._template.wants_special(text), parse_special=True)
+
+    @cached_property
+    def _template(self) -> ChatTemplate:
+        """The chat template, made when it is first needed: raw prompts work with a broken one, too."""
+        model = self._loaded.model
+        if model.chat_template is None:
+            raise UsageError(f"{self.name} is a base model without a chat template: give a text, not messages")
+
+        def text(token: int) -> str:
+            return "" if token < 0 else model.piece(token, special=True).decode("utf-8", "replace")
+
+        return ChatTemplate(model.chat_template, bos_token=text(model.bos), eos_token=text(model.eos))
 
     def generate(self, prompt: str | Sequence[Message], options: GenerateOptions | None = None) -> Completion:
         """Return a whole answer; see `stream`."""
@@ -236,12 +245,3 @@ class _Turn:
                 yield
             finally:
                 self._owner = None
-
-
-def _chat_template(loaded: LoadedModel, source: str) -> ChatTemplate:
-    model = loaded.model
-
-    def text(token: int) -> str:
-        return "" if token < 0 else model.piece(token, special=True).decode("utf-8", "replace")
-
-    return ChatTemplate(source, bos_token=text(model.bos), eos_token=text(model.eos))

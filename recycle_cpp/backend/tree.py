@@ -75,7 +75,7 @@ class TreeBackend:
                 self._n_past += len(chunk)
                 self._synced[0] = self._n_past
         except BaseException:
-            self.rewind(before)
+            self._forget(before)  # an interrupt may come after the cells were filled and before they were counted
             raise
 
     def evaluate(self, tree: DraftTree) -> Evaluation:
@@ -139,8 +139,10 @@ class TreeBackend:
     def rewind(self, n_past: int) -> None:
         """Forget every token from position n_past on, and any uncommitted node."""
         assert 0 <= n_past <= self._n_past, "rewind goes back only"
-        if n_past == self._n_past and self._tree is None:
-            return
+        if n_past < self._n_past or self._tree is not None:
+            self._forget(n_past)
+
+    def _forget(self, n_past: int) -> None:
         self._context.seq_rm(-1, n_past, -1)
         self._n_past = n_past
         self._synced = [min(synced, n_past) for synced in self._synced]

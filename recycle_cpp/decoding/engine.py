@@ -181,10 +181,9 @@ class Engine:
 
     def _reserve(self, top_k: int) -> None:
         """Make the top-k buffers for a drafter; a step makes none."""
-        k = min(top_k, self._backend.n_vocab)
-        if self._top.shape[1] != k or len(self._values) != k:
-            self._values = np.empty(k, np.float32)
-            self._top = np.empty((self._backend.max_width, k), np.int32)
+        if len(self._values) != top_k:
+            self._values = np.empty(top_k, np.float32)
+            self._top = np.empty((self._backend.max_width, top_k), np.int32)
 
     def _top_k(self, logits: FloatArray) -> IntArray:
         top = self._top[: len(logits)]

@@ -20,7 +20,7 @@ LANES = 512
 def _insert(value: float, token: int, ids: IntArray, values: FloatArray) -> None:
     """Put a candidate into its place among the best; equal values stand in the order of their ids."""
     j = len(values) - 1
-    if value < values[j] or (value == values[j] and token > ids[j]):
+    if not (value > values[j] or (value == values[j] and token < ids[j])):  # so NaN never gets in
         return
     while j > 0 and (values[j - 1] < value or (values[j - 1] == value and ids[j - 1] > token)):
         values[j] = values[j - 1]

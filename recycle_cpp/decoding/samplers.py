@@ -50,7 +50,7 @@ class ChainSampler:
         self._data = np.zeros(n_vocab, _TOKEN_DATA)
         self._chain = c.llama_sampler_chain_init(c.llama_sampler_chain_default_params())
         if options.repeat_penalty != 1:
-            self._add(c.llama_sampler_init_penalties(PENALTY_WINDOW, options.repeat_penalty, 0.0, 0.0))
+            self._add(c.llama_sampler_init_penalties(n_vocab, PENALTY_WINDOW, options.repeat_penalty, 0.0, 0.0))
         if options.temperature == 0:
             self._add(c.llama_sampler_init_greedy())
         else:

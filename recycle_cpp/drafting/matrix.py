@@ -75,6 +75,8 @@ class AdjacencyMatrix:
         for row, token in enumerate(self.owner.tolist()):
             if (token >= 0) != (row < self.n_rows):
                 raise ValueError(f"row {row} of {self.n_rows} has owner {token}")
+            if token >= n_vocab:
+                raise ValueError(f"row {row} has owner {token}, outside the vocabulary of {n_vocab}")
             if token >= 0 and self.row_of[token] != row:
                 raise ValueError(f"row {row} belongs to token {token}, which points to row {self.row_of[token]}")
         if np.count_nonzero(self.row_of >= 0) != self.n_rows:

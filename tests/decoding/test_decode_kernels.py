@@ -1,0 +1,131 @@
+"""The compiled kernels of the decoding room, the same code run by Python, and slow references agree."""
+
+from __future__ import annotations
+
+import math
+
+import decoding_reference
+import numpy as np
+import pytest
+from fakes import both_ways, make_tree, random_parents
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recycle_cpp.decoding import kernels
+
+INF, NAN = math.inf, math.nan
+VOCABULARIES = [1, 2, 7, 8, 9, 511, 512, 513, 700, 1023, 1024, 1025, 1536, 49_152 // 16]
+EDGE_WIDTHS = [*range(1, 6), *range(7, 10), *range(15, 18), *range(31, 34), *range(63, 66), 81]
+SEEDS = st.integers(0, 2**32 - 1)
+TOP_K = both_ways(kernels.top_k)
+
+
+def run_top_k(kernel, logits: np.ndarray, k: int) -> list[list[int]]:
+    n_rows, n_vocab = logits.shape
+    ids = np.full((n_rows + 1, k), -99, np.int32)
+    kernel(logits, ids[:n_rows], np.full(k, NAN, np.float32), np.full(min(kernels.LANES, n_vocab), NAN, np.float32))
+    assert (ids[n_rows] == -99).all(), "the kernel wrote behind its last row"
+    return ids[:n_rows].tolist()
+
+
+def check_top_k(kernel, logits: np.ndarray, k: int) -> None:
+    assert run_top_k(kernel, logits, k) == [decoding_reference.top_k(row, k) for row in logits.tolist()]
+
+
+@pytest.mark.parametrize("kernel", TOP_K)
+def test_a_worked_example_of_top_k(kernel) -> None:
+    logits = np.array([[0.5, 2.0, -1.0, 2.0, INF, 0.5], [NAN, -INF, -3.0, NAN, -INF, NAN]], np.float32)
+    assert run_top_k(kernel, logits, 4) == [[4, 1, 3, 0], [2, 1, 4, -1]]
+    assert run_top_k(kernel, logits, 1) == [[4], [2]]
+    assert run_top_k(kernel, logits, 8) == [[4, 1, 3, 0, 5, 2, -1, -1], [2, 1, 4, -1, -1, -1, -1, -1]]
+
+
+@pytest.mark.parametrize("kernel", TOP_K)
+@pytest.mark.parametrize("n_vocab", VOCABULARIES)
+def test_top_k_equals_the_reference_on_rows_of_many_kinds(kernel, n_vocab: int) -> None:
+    rng = np.random.default_rng(n_vocab)
+    rows = [
+        rng.normal(0, 3, n_vocab),
+        rng.integers(0, 3, n_vocab),  # ties everywhere
+        np.zeros(n_vocab),
+        np.arange(n_vocab),
+        -np.arange(n_vocab),
+        np.full(n_vocab, -INF),
+        np.full(n_vocab, NAN),
+        np.where(rng.uniform(size=n_vocab) < 0.5, NAN, rng.normal(size=n_vocab)),
+        np.where(rng.uniform(size=n_vocab) < 0.99, -INF, rng.normal(size=n_vocab)),
+        np.where(rng.uniform(size=n_vocab) < 0.9, NAN, -INF),
+    ]
+    for k in (1, 2, 8, 40):
+        check_top_k(kernel, np.array(rows, np.float32), k)
+
+
+@pytest.mark.parametrize("kernel", TOP_K)
+def test_top_k_keeps_what_is_not_a_number_out_wherever_it_stands(kernel) -> None:
+    for n_vocab in (513, 700, 1025):
+        for place in (0, 511, 512, n_vocab - 1):
+            logits = np.arange(n_vocab, 0, -1, dtype=np.float32)[None].copy()
+            logits[0, place] = NAN
+            check_top_k(kernel, logits, 1)
+            check_top_k(kernel, logits, 8)
+
+
+@pytest.mark.parametrize("kernel", TOP_K)
+@given(
+    values=st.lists(st.sampled_from([-INF, -2.0, -0.0, 0.0, 1.0, 1.5, INF, NAN]), min_size=1, max_size=12),
+    n_vocab=st.sampled_from(VOCABULARIES[:-2]),
+    seed=SEEDS,
+    k=st.integers(1, 12),
+)
+def test_top_k_equals_the_reference_on_rows_of_few_values(kernel, values, n_vocab: int, seed: int, k: int) -> None:
+    logits = np.random.default_rng(seed).choice(np.array(values, np.float32), (2, n_vocab))
+    check_top_k(kernel, logits, k)
+
+
+@pytest.mark.parametrize("kernel", TOP_K)
+@given(seed=SEEDS, n_vocab=st.integers(1, 1600), k=st.integers(1, 12))
+def test_top_k_equals_the_reference_on_rows_of_distinct_values(kernel, seed: int, n_vocab: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    check_top_k(kernel, rng.permutation(n_vocab).astype(np.float32)[None], k)
+
+
+@pytest.mark.parametrize("kernel", TOP_K)
+@pytest.mark.parametrize("width", EDGE_WIDTHS)
+def test_top_k_equals_the_reference_at_edge_widths(kernel, width: int) -> None:
+    check_top_k(kernel, np.random.default_rng(width).normal(0, 3, (width, 600)).astype(np.float32), 8)
+
+
+def test_top_k_equals_the_reference_on_a_whole_vocabulary() -> None:
+    for n_vocab in (49_152, 151_936):
+        check_top_k(kernels.top_k, np.random.default_rng(1).normal(0, 3, (2, n_vocab)).astype(np.float32), 8)
+
+
+@pytest.mark.parametrize("kernel", both_ways(kernels.find_child))
+def test_a_worked_example_of_a_walk_down(kernel) -> None:
+    # 10 has the children 20, 30 and 20 again; the first 20 has the child 40, the second 30 and 50.
+    tree = make_tree([10, 20, 30, 20, 40, 30, 50], [-1, 0, 0, 0, 1, 3, 3])
+    assert tree.tokens.tolist() == [10, 20, 40, 30, 20, 30, 50]
+    found = [kernel(node, token, tree.tokens, tree.parents) for node, token in [(0, 20), (0, 30), (0, 40), (4, 30)]]
+    assert found == [1, 3, -1, 5]
+    assert [kernel(1, 30, tree.tokens, tree.parents), kernel(6, 10, tree.tokens, tree.parents)] == [-1, -1]
+
+
+def check_find_child(kernel, rng: np.random.Generator, width: int, n_vocab: int) -> None:
+    tree = make_tree(rng.integers(0, n_vocab, width), random_parents(rng, width))
+    tokens, parents = tree.tokens.tolist(), tree.parents.tolist()
+    for node in range(width):
+        for token in range(n_vocab):
+            expected = decoding_reference.find_child(node, token, tokens, parents)
+            assert kernel(node, token, tree.tokens, tree.parents) == expected
+
+
+@pytest.mark.parametrize("kernel", both_ways(kernels.find_child))
+@given(seed=SEEDS, width=st.integers(1, 30), n_vocab=st.integers(1, 6))
+def test_the_child_found_is_the_references_for_any_tree(kernel, seed: int, width: int, n_vocab: int) -> None:
+    check_find_child(kernel, np.random.default_rng(seed), width, n_vocab)
+
+
+@pytest.mark.parametrize("kernel", both_ways(kernels.find_child))
+@pytest.mark.parametrize("width", EDGE_WIDTHS)
+def test_the_child_found_is_the_references_at_edge_widths(kernel, width: int) -> None:
+    check_find_child(kernel, np.random.default_rng(width), width, 4)
