@@ -101,7 +101,7 @@ class SamplingOptions:
         top_p: keep the smallest set whose probability reaches this; 1 keeps all.
         min_p: drop tokens below this share of the likeliest one's probability; 0 drops none.
         repeat_penalty: divide the logits of the last 64 tokens by this; 1 changes nothing. Applies when greedy too.
-        seed: 32-bit seed of the random draws; None draws a fresh one.
+        seed: 32-bit seed of the random draws, below 4294967295; None draws a fresh one.
     """
 
     temperature: float = 0.0
@@ -122,7 +122,8 @@ class SamplingOptions:
         _require(0 <= self.top_p <= 1, self, "top_p", "a number from 0 to 1")
         _require(0 <= self.min_p <= 1, self, "min_p", "a number from 0 to 1")
         _require(0 < self.repeat_penalty < math.inf, self, "repeat_penalty", "a number above 0")
-        _require(self.seed is None or 0 <= self.seed < 2**32, self, "seed", "a whole number from 0 to 4294967295")
+        # llama.cpp takes 4294967295 for "draw a seed".
+        _require(self.seed is None or 0 <= self.seed < 2**32 - 1, self, "seed", "a whole number from 0 to 4294967294")
 
     @property
     def is_argmax(self) -> bool:

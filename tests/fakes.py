@@ -272,7 +272,7 @@ class HashSampler:
             raise RuntimeError("the sampler fails")
         assert best == np.argmax(logits), "the argmax handed over is another row's"
         self._state.update(logits.tobytes())
-        rank = min(self._state.digest()[0] // 48, 4)
+        rank = min(self._state.digest()[0] // 48, 4, len(logits) - 1)
         self.chosen.append(int(np.argsort(-logits, kind="stable")[rank]))
         return self.chosen[-1]
 

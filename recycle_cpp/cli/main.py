@@ -89,3 +89,7 @@ def _leave_broken_pipe() -> int:
     # What is still buffered has no reader; without this the interpreter complains about it as it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE_STATUS
+
+
+if __name__ == "__main__":
+    main()

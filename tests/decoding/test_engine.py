@@ -45,11 +45,14 @@ class FailingDrafter(TemplateDrafter):
         super().update(tree, top)
 
 
+MODELS = [ToyModel(seed, eog=-50) for seed in range(3)]
+
+
 class Bench:
-    """An engine over a fresh toy, warmed up, so that drafts hit."""
+    """An engine over a toy, warmed up, so that drafts hit."""
 
     def __init__(self, seed: int = 1) -> None:
-        self.model = ToyModel(seed, eog=-50)
+        self.model = MODELS[seed]
         backend, self.context = fake_backend(self.model, n_ctx=N_CTX)
         self.engine = Engine(backend)
         self.matrix = AdjacencyMatrix(self.model.n_vocab)
@@ -162,8 +165,8 @@ def test_a_vocabulary_smaller_than_an_adjacency_row_is_no_trouble(n_vocab: int) 
         assert row is None or sorted(row.tolist()) == [-1] * (8 - n_vocab) + list(range(n_vocab))
 
 
-@settings(max_examples=60)
-@given(seed=st.integers(0, 3), n_kept=st.integers(1, 41))
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2), n_kept=st.integers(1, 41))
 def test_what_is_kept_goes_on_as_plain_decoding_would(seed: int, n_kept: int) -> None:
     bench = Bench(seed)
     tokens = [*PROMPT, *bench.run(PROMPT)]
@@ -239,3 +242,14 @@ def test_only_the_plain_argmax_needs_no_chain() -> None:
         assert not isinstance(sampler, GreedySampler)
         sampler.close()
         sampler.close()
+
+
+def test_the_seed_that_llama_cpp_takes_for_a_fresh_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="seed is 4294967295; give a whole number from 0 to 4294967294"):
+        SamplingOptions(temperature=1, seed=2**32 - 1)
+    model = ToyModel(1, eog=-50)
+    texts = []
+    for _ in range(2):
+        sampler = make_sampler(SamplingOptions(temperature=2, seed=2**32 - 2), model.n_vocab, PROMPT)
+        texts.append(model.plain_text(PROMPT, sampler, n_ctx=60))
+    assert texts[0] == texts[1]

@@ -19,7 +19,7 @@ from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate, chain, published
 from recycle_cpp.types import SamplingOptions
 
-SEEDS = st.integers(0, 2**32 - 1)
+SEEDS = st.integers(0, 2**32 - 2)
 SHAPES = st.one_of(
     st.just(published()),
     st.integers(1, 8).map(chain),
@@ -134,8 +134,7 @@ def test_a_tree_is_trimmed_to_the_batch(n_batch: int) -> None:
     runs = Runs(ToyModel(1, eog=-50), published(), n_ctx=160, n_batch=n_batch)
     runs.check(list(range(1, 20)), max_tokens=60)
     runs.check(list(range(1, 20)), max_tokens=60)
-    widths = [step.width for step in runs.engine.steps(Request(runs.drafter, GreedySampler(), 1))]
-    assert widths == [n_batch]
+    assert max(step.width for step in runs.engine.steps(Request(runs.drafter, GreedySampler(), 20))) == n_batch
     assert runs.n_accepted > 0
 
 
@@ -148,50 +147,36 @@ def test_no_run_emits_more_than_it_may_even_where_all_drafts_hit(max_tokens: int
     assert runs.n_accepted > 10
 
 
-def text_with_an_eog(seed: int) -> tuple[ToyModel, list[int], list[int]]:
-    """Return a model, a prompt, and a plain text of at least 4 tokens that ends by itself."""
-    for attempt in range(seed, seed + 1000, 50):
-        model, prompt = ToyModel(attempt, eog=1.5), [1 + (attempt + i) % 39 for i in range(8)]
-        text, reason = model.plain_text(prompt, GreedySampler(), n_ctx=100)
-        if reason == "stop" and 4 <= len(text) <= 30:
+def text_that_ends(number: int) -> tuple[ToyModel, list[int], list[int]]:
+    """Return a model, a prompt, and its plain text: without repeats, and ended by EOG.
+
+    The length is such that a chain of 8 rows that always hits drafts the end, and more behind it.
+    """
+    for seed in range(number, 10_000, 50):
+        model, prompt = ToyModel(seed, eog=1.5), [1 + (seed + i) % 39 for i in range(8)]
+        text, reason = model.plain_text(prompt, GreedySampler(), n_ctx=30)
+        unique = len({prompt[-1], *text}) == 1 + len(text)
+        if reason == "stop" and unique and len(text) >= 3 and len(text) % 8 not in (0, 7):
             return model, prompt, text
     raise AssertionError("no seed gives such a text")
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_an_end_of_generation_token_inside_a_drafted_path_ends_text_and_cache_exactly_there(seed: int) -> None:
-    model, prompt, text = text_with_an_eog(seed)
+@pytest.mark.parametrize("number", range(8))
+def test_an_end_of_generation_token_inside_a_drafted_path_ends_text_and_cache_exactly_there(number: int) -> None:
+    model, prompt, text = text_that_ends(number)
     runs = Runs(model, chain(8), n_ctx=100)
-    matrix = runs.matrix
-    # Draft what the model will say, and go on beyond its end: EOG is drafted, and so is what follows it.
-    pairs = dict(zip([prompt[-1], *text], [*text, 7], strict=True))
-    matrix.update(np.array(list(pairs), np.int32), np.array([[token] * 8 for token in pairs.values()], np.int32))
+    said = [prompt[-1], *text, 7, 8, 9]
+    candidates = np.repeat(np.array(said[1:], np.int32)[:, None], 8, axis=1)
+    runs.matrix.update(np.array(said[:-1], np.int32), candidates)
+    drafted, draft = [], runs.drafter.draft
+    runs.drafter.draft = lambda root, limits: drafted.append(draft(root, limits)) or drafted[-1]
     assert runs.check(prompt) == text
-    assert text[-1] == EOG
+    assert runs.n_accepted > 0
+    assert EOG in drafted[-1].tokens.tolist()[1:-1], "the end was not drafted, so the test says nothing"
     assert EOG not in [token for _, token in runs.context.cells()]
     more = [*prompt, *text, 9, 8, 7]
     assert runs.engine.prepare(more) == 3  # the EOG token, 9 and 8; 7 is pending
     runs.check(more, max_tokens=5)
-
-
-def test_an_accepted_path_through_an_end_of_generation_token_does_occur() -> None:
-    """The test above is empty unless the token is accepted as a drafted node with nodes below it."""
-    model, prompt, text = text_with_an_eog(0)
-    runs = Runs(model, chain(8), n_ctx=100)
-    drafted = []
-    draft = runs.drafter.draft
-
-    def spying(root, limits):
-        drafted.append(draft(root, limits))
-        return drafted[-1]
-
-    pairs = dict(zip([prompt[-1], *text], [*text, 7], strict=True))
-    runs.matrix.update(np.array(list(pairs), np.int32), np.array([[t] * 8 for t in pairs.values()], np.int32))
-    runs.drafter.draft = spying
-    runs.check(prompt)
-    last = drafted[-1].tokens.tolist()
-    assert EOG in last[1:-1]
-    assert runs.n_accepted > 0
 
 
 @settings(max_examples=60)
