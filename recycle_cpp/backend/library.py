@@ -7,13 +7,14 @@ import sys
 from collections import deque
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import Any
 
 from recycle_cpp.errors import InstallError
 
 TESTED_VERSION = "0.3.36"  # the C structures change between versions; the same pin stands in pyproject.toml
 INSTALL_HINT = "run `make setup` in a checkout, or `python -m recycle_cpp.setup`"
-_WARN, _ERROR, _CONTINUED = 2, 3, 5  # enum ggml_log_level
+_WARN, _ERROR, _CONTINUED = 3, 4, 5  # enum ggml_log_level
 
 
 class Log:
@@ -21,7 +22,7 @@ class Log:
 
     def __init__(self) -> None:
         self.verbose = False
-        self._complaints: deque[str] = deque(maxlen=20)
+        self._complaints = {level: deque[str](maxlen=20) for level in (_ERROR, _WARN)}
         self._level = 0
 
     def write(self, level: int, text: bytes, _user_data: object) -> None:
@@ -30,16 +31,17 @@ class Log:
         line = text.decode("utf-8", "replace")
         if self.verbose:
             sys.stderr.write(line)
-        if self._level in (_WARN, _ERROR) and line.strip():
-            self._complaints.append(line.strip())
+        if self._level in self._complaints and line.strip():
+            self._complaints[self._level].append(line.strip())
 
     def forget(self) -> None:
         """Drop the complaints so far, before a call whose failure is to be explained."""
-        self._complaints.clear()
+        for complaints in self._complaints.values():
+            complaints.clear()
 
     def why(self) -> str:
-        """Return the library's first complaint since `forget`, on one line."""
-        first = self._complaints[0] if self._complaints else "llama.cpp gave no reason"
+        """Return the library's first error since `forget`, or else its first warning, on one line."""
+        first = next(chain(*self._complaints.values()), "llama.cpp gave no reason")
         return " ".join(first.split())
 
 
