@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from recycle_cpp.backend.library import TESTED_VERSION, load_library
 from recycle_cpp.backend.llama import MAX_WIDTH, LlamaContext
 from recycle_cpp.backend.measure import ExactWidths, probe_exact_widths, time_widths
+from recycle_cpp.backend.memory import available_bytes, cache_bytes_per_token, require_room
 from recycle_cpp.backend.model import LlamaModel
 from recycle_cpp.backend.profile import Profile
 from recycle_cpp.backend.tree import TreeBackend
@@ -62,8 +63,9 @@ class LoadedModel:
             self._threads = options.n_threads or usable_cores()
             self._profile = Profile(profiles, model=fingerprint, **self._identity())
             n_ctx = options.n_ctx or min(self.model.n_ctx_train or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+            self._require_room(n_ctx)
             self.flash_attention = self._choose_flash_attention()
-            context = self._context(n_ctx, self.flash_attention)
+            context = self._context(n_ctx, options.n_batch, self.flash_attention)
         except BaseException:
             self.model.close()
             raise
@@ -143,12 +145,18 @@ class LoadedModel:
             self._profile.put("flash attention", kept)
         return bool(kept)
 
-    def _context(self, n_ctx: int, flash_attention: bool) -> LlamaContext:
+    def _require_room(self, n_ctx: int) -> None:
+        if load_library().c.llama_supports_gpu_offload() and self._options.n_gpu_layers != 0:
+            return  # the cache lies on the GPU, which refuses by itself
+        options = self._options
+        require_room(n_ctx, cache_bytes_per_token(self.model, options.type_k, options.type_v), available_bytes())
+
+    def _context(self, n_ctx: int, n_batch: int, flash_attention: bool) -> LlamaContext:
         options = self._options
         return LlamaContext(
             self.model,
             n_ctx=n_ctx,
-            n_batch=options.n_batch,
+            n_batch=n_batch,
             n_threads=self._threads,
             flash_attention=flash_attention,
             type_k=options.type_k,
@@ -157,7 +165,7 @@ class LoadedModel:
 
     def _probing(self, n_ctx: int, flash_attention: bool, probe: Callable[[LlamaContext], T]) -> T:
         """Run a probe in a context of its own, so that it never disturbs a cache in use."""
-        context = self._context(n_ctx, flash_attention)
+        context = self._context(n_ctx, max(self._options.n_batch, MAX_WIDTH), flash_attention)
         try:
             return probe(context)
         finally:

@@ -52,6 +52,21 @@ class LlamaModel:
         return int(self._c.llama_model_n_ctx_train(self.handle))
 
     @property
+    def n_layer(self) -> int:
+        """Layers."""
+        return int(self._c.llama_model_n_layer(self.handle))
+
+    @property
+    def n_embd_k(self) -> int:
+        """Elements of one token's keys in one layer."""
+        return self._head_size("key_length") * self._n_head_kv
+
+    @property
+    def n_embd_v(self) -> int:
+        """Elements of one token's values in one layer."""
+        return self._head_size("value_length") * self._n_head_kv
+
+    @property
     def bos(self) -> int:
         """Beginning-of-text token; -1 for none."""
         return int(self._c.llama_vocab_bos(self._vocab))
@@ -71,6 +86,24 @@ class LlamaModel:
         """The GGUF's chat template (jinja), if it has one."""
         template = self._c.llama_model_chat_template(self.handle, None)
         return template.decode("utf-8", "replace") if template else None
+
+    @property
+    def _n_head_kv(self) -> int:
+        return max(1, int(self._c.llama_model_n_head_kv(self.handle)))
+
+    def _head_size(self, name: str) -> int:
+        """Return the width of a head: as the file says, else the embedding shared out among the heads."""
+        said = self.metadata(f"{self.metadata('general.architecture')}.attention.{name}")
+        if said is not None and said.isdecimal():
+            return int(said)
+        heads = max(1, int(self._c.llama_model_n_head(self.handle)))
+        return int(self._c.llama_model_n_embd(self.handle)) // heads
+
+    def metadata(self, key: str) -> str | None:
+        """Return a value of the GGUF's header as text, if it has the key."""
+        buffer = ctypes.create_string_buffer(_PIECE_BYTES)
+        n = self._c.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
+        return None if n < 0 else buffer.value.decode("utf-8", "replace")
 
     def is_eog(self, token: int) -> bool:
         """Return whether a token ends the generation."""

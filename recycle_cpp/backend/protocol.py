@@ -66,7 +66,10 @@ class Backend(Protocol):
         """Keep the nodes of a path, which starts at the root, and forget the rest of the evaluated tree."""
 
     def rewind(self, n_past: int) -> None:
-        """Forget every token from position n_past on, and any uncommitted node."""
+        """Forget every token from position n_past on, and any uncommitted node.
+
+        A memory that cannot forget a part forgets everything: look at n_past afterwards.
+        """
 
     def close(self) -> None:
         """Free the memory. Safe to call twice."""

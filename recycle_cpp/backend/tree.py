@@ -137,13 +137,20 @@ class TreeBackend:
         return covered
 
     def rewind(self, n_past: int) -> None:
-        """Forget every token from position n_past on, and any uncommitted node."""
+        """Forget every token from position n_past on, and any uncommitted node.
+
+        A memory that cannot forget a part (recurrent models) forgets everything: look at n_past afterwards.
+        """
         assert 0 <= n_past <= self._n_past, "rewind goes back only"
         if n_past < self._n_past or self._tree is not None:
             self._forget(n_past)
 
     def _forget(self, n_past: int) -> None:
-        self._context.seq_rm(-1, n_past, -1)
+        try:
+            self._context.seq_rm(-1, n_past, -1)
+        except BackendError:
+            n_past = 0
+            self._context.seq_rm(-1, 0, -1)
         self._n_past = n_past
         self._synced = [min(synced, n_past) for synced in self._synced]
         self._tree = None

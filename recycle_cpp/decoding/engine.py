@@ -82,8 +82,9 @@ class Engine:
         common = _common_prefix(self._tokens[: self._backend.n_past], prompt[:-1])
         if exact and self._inexact_from is not None:
             common = min(common, self._inexact_from)
-        self._tokens = list(prompt[:common])
         self._rewind(common)
+        common = self._backend.n_past
+        self._tokens = list(prompt[:common])
         self._backend.prefill(prompt[common:-1])
         self._tokens = list(prompt)
         return len(prompt) - 1 - common
@@ -111,7 +112,7 @@ class Engine:
 
     def _rewind(self, n_past: int) -> None:
         self._backend.rewind(n_past)
-        if self._inexact_from is not None and n_past <= self._inexact_from:
+        if self._inexact_from is not None and self._backend.n_past <= self._inexact_from:
             self._inexact_from = None
 
     def _step(self, request: Request, budget: int | None) -> Step:

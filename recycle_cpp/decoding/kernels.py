@@ -1,6 +1,6 @@
 """Numba loops of decoding: top-k of logits rows, and the walk down the draft tree.
 
-Each has a slow, readable twin in tests/decoding/reference.py that it is compared with.
+Each has a slow, readable twin in tests/decoding/decoding_reference.py that it is compared with.
 """
 
 from __future__ import annotations

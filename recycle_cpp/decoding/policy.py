@@ -52,9 +52,10 @@ class Policy:
             return self._exact_choice(options)
         published = template.published()
         if options.draft == "auto":
-            cost = self._loaded.relative_cost(published.width)
+            width = min(published.width, self._loaded.backend.max_width)
+            cost = self._loaded.relative_cost(width)
             if cost > TREE_TOKENS_PER_STEP:
-                note = f"drafting is off: {published.width} rows cost {cost:.1f} times one row here"
+                note = f"drafting is off: {width} rows cost {cost:.1f} times one row here"
                 return Choice(self._plain, None, note)
         return Choice(TemplateDrafter(self.matrix, published), None, "")
 

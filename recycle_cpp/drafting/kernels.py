@@ -1,6 +1,6 @@
 """Numba loops of drafting: plain functions on arrays, no allocation, no Python objects.
 
-Each has a slow, readable twin in tests/drafting/reference.py that it is compared with.
+Each has a slow, readable twin in tests/drafting/drafting_reference.py that it is compared with.
 """
 
 from __future__ import annotations

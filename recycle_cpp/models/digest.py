@@ -34,9 +34,7 @@ def sha256(path: Path, show: Callable[[int], object] | None = None) -> str:
                 if show is not None:
                     show(done)
     except OSError as error:
-        raise ModelFileError(
-            f"{path}: cannot be read ({error.strerror}); check its rights and its disk"
-        ) from error
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); check its rights and its disk") from error
     return digest.hexdigest()
 
 
@@ -65,9 +63,7 @@ def fingerprint(path: Path) -> str:
                 file.seek(start)
                 digest.update(file.read(length))
     except OSError as error:
-        raise ModelFileError(
-            f"{path}: cannot be read ({error.strerror}); check its rights and its disk"
-        ) from error
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); check its rights and its disk") from error
     return digest.hexdigest()
 
 

@@ -59,6 +59,4 @@ def writable_folder() -> Path:
         if os.access(folder, os.W_OK | os.X_OK):
             return folder
     tried = ", ".join(map(str, folders))
-    raise DownloadError(
-        f"no models folder can be written: {tried}; set {FOLDER_VARIABLE} to a folder that can"
-    )
+    raise DownloadError(f"no models folder can be written: {tried}; set {FOLDER_VARIABLE} to a folder that can")

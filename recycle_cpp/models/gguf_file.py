@@ -27,13 +27,9 @@ def require_gguf(path: Path, remedy: str) -> None:
     if not head:
         raise ModelFileError(f"{path}: is empty; {remedy}")
     if head.startswith(LFS_POINTER):
-        raise ModelFileError(
-            f"{path}: is a Git LFS pointer, not the model; run `git lfs pull` in its checkout"
-        )
+        raise ModelFileError(f"{path}: is a Git LFS pointer, not the model; run `git lfs pull` in its checkout")
     if not head.startswith(MAGIC):
-        raise ModelFileError(
-            f"{path}: is no GGUF file (it begins with {head[:4]!r}, not {MAGIC!r}); {remedy}"
-        )
+        raise ModelFileError(f"{path}: is no GGUF file (it begins with {head[:4]!r}, not {MAGIC!r}); {remedy}")
     if len(head) < HEADER_BYTES:
         raise ModelFileError(f"{path}: is cut off after {len(head)} bytes; {remedy}")
 
@@ -50,9 +46,7 @@ def _head(path: Path, remedy: str) -> bytes:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ModelNotFoundError(f"{path}: no such file; {remedy}") from error
     except OSError as error:
-        raise ModelFileError(
-            f"{path}: cannot be read ({error.strerror}); check its rights and its disk"
-        ) from error
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); check its rights and its disk") from error
     except ValueError as error:  # a NUL in the path
         raise ModelNotFoundError(f"{str(path)!r}: is no path; {remedy}") from error
 

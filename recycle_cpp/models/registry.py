@@ -44,9 +44,7 @@ class Registry:
         registry = cls(default=str(default), entries=entries)
         if not isinstance(default, str) or registry.get(default) is None:
             known = ", ".join(entry.name for entry in entries) or "none"
-            raise ModelError(
-                f"{path}: top level, key default: is {default!r}; give one of the models: {known}"
-            )
+            raise ModelError(f"{path}: top level, key default: is {default!r}; give one of the models: {known}")
         return registry
 
     def get(self, name: str) -> ModelEntry | None:

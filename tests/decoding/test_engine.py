@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes import FakeContext, HashSampler, ToyModel, fake_backend
+from fakes import EOG, FakeContext, HashSampler, ToyModel, fake_backend
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -143,7 +143,7 @@ def test_logits_that_are_no_numbers_are_an_error_and_leave_the_cache_as_before()
 
     for n_vocab in (48, 700):  # the second has tokens behind its last whole chunk
         context = FakeContext(Broken(n_vocab=n_vocab))
-        engine = Engine(TreeBackend(context, bool, context.n_ctx, 96))
+        engine = Engine(TreeBackend(context, lambda token: token == EOG, context.n_ctx, 96))
         engine.prepare(PROMPT)
         with pytest.raises(BackendError, match=r"no numbers as logits \(row 0 of 1\)"):
             list(engine.steps(Request(PlainDrafter(), GreedySampler(), 5)))
@@ -253,3 +253,19 @@ def test_the_seed_that_llama_cpp_takes_for_a_fresh_one_is_refused() -> None:
         sampler = make_sampler(SamplingOptions(temperature=2, seed=2**32 - 2), model.n_vocab, PROMPT)
         texts.append(model.plain_text(PROMPT, sampler, n_ctx=60))
     assert texts[0] == texts[1]
+
+
+def test_a_memory_that_forgets_all_or_nothing_answers_a_second_prompt() -> None:
+    class Recurrent(FakeContext):
+        def seq_rm(self, seq: int, first: int, last: int) -> None:
+            if first > 0:
+                raise BackendError("this model's memory cannot forget a part")
+            super().seq_rm(seq, first, last)
+
+    model = ToyModel(1, eog=-50)
+    engine = Engine(TreeBackend(Recurrent(model, n_ctx=N_CTX), lambda token: token == EOG, N_CTX, 96))
+    for prompt in (PROMPT, OTHER):  # they begin with the same 7 tokens
+        engine.prepare(prompt)
+        steps = engine.steps(Request(PlainDrafter(), GreedySampler(), 5))
+        text = [token for step in steps for token in step.tokens]
+        assert text == model.plain_text(prompt, GreedySampler(), n_ctx=N_CTX, max_tokens=5)[0]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from real_prompts import SMOLLM
 
 from recycle_cpp.runtime import Runtime
 from recycle_cpp.types import LoadOptions
 
-SMOLLM = "smollm2-135m-instruct-q4_1.gguf"
-
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache_folder(tmp_path_factory):
-    """Keep digests and profiles away from the user's."""
+    """Keep digests and profiles away from the user's, and probe a short context only: these prompts are short."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recycle_cpp.backend.loaded.PROBE_CONTEXT", 256)
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
