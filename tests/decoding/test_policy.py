@@ -12,12 +12,13 @@ from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.types import GenerateOptions
 
 
-def choose(*, cost: float = 1.0, width: int = 8, can_branch: bool = True, **options) -> Choice:
+def choose(*, cost: float = 1.0, width: int = 8, batch: int = 96, can_branch: bool = True, **options) -> Choice:
     def may_not_measure(*_) -> None:
         raise AssertionError("nothing needs to be measured for this")
 
     loaded = SimpleNamespace(
         model=SimpleNamespace(n_vocab=48, can_branch=can_branch),
+        backend=SimpleNamespace(max_width=batch),
         relative_cost=(lambda _width: cost) if options.get("draft", "auto") == "auto" else may_not_measure,
         exact_widths=(lambda: ExactWidths(width, 256)) if options.get("exact") else may_not_measure,
     )
@@ -34,6 +35,7 @@ def test_drafting_is_off_by_default_where_it_does_not_pay_and_the_reason_is_give
     choice = choose(cost=24.0)
     assert isinstance(choice.drafter, PlainDrafter)
     assert choice.note == "drafting is off: 81 rows cost 24.0 times one row here"
+    assert "8 rows" in choose(cost=24.0, batch=8).note, "no wider evaluation than the batch holds may be measured"
 
 
 @pytest.mark.parametrize("exact", [False, True])

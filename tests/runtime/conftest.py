@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 from real_prompts import SMOLLM
 
@@ -9,23 +11,37 @@ from recycle_cpp.runtime import Runtime
 from recycle_cpp.types import LoadOptions
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_cache_folder(tmp_path_factory):
-    """Keep digests and profiles away from the user's, and probe a short context only: these prompts are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recycle_cpp.backend.loaded.PROBE_CONTEXT", 256)
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+@pytest.fixture(scope="session")
+def own_cache(tmp_path_factory):
+    """Return a context in which digests and profiles are kept away from the user's, and probes are short."""
+    folder = str(tmp_path_factory.mktemp("cache"))
+
+    @contextmanager
+    def in_use():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", folder)
+            patch.setattr("recycle_cpp.backend.loaded.PROBE_CONTEXT", 256)  # the prompts here are short
+            yield
+
+    return in_use
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache_in_tests(own_cache):
+    """Keep the tests of this folder, and no others, on that cache."""
+    with own_cache():
         yield
 
 
 @pytest.fixture(scope="session")
-def load(model_file):
+def load(model_file, own_cache):
     """Load SmolLM2 with options of one's own, one thread unless said otherwise; closed at the end."""
     opened: list[Runtime] = []
 
     def open_with(**options) -> Runtime:
         settings = {"n_ctx": 512, "n_threads": 1, "flash_attention": "on", **options}
-        opened.append(Runtime.load(str(model_file(SMOLLM)), LoadOptions(**settings)))
+        with own_cache():  # a session's fixture may be made before a module's
+            opened.append(Runtime.load(str(model_file(SMOLLM)), LoadOptions(**settings)))
         return opened[-1]
 
     yield open_with
