@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections import deque
 from functools import cache
@@ -12,6 +13,10 @@ from typing import Any
 
 from recycle_cpp.errors import InstallError
 
+# OpenMP's threads spin at each of llama.cpp's many barriers, by default for about a millisecond: where another process
+# takes a core, a token then takes 100 times as long. This many turns are some tens of microseconds: as fast on a quiet
+# machine, and 2 to 4 times slower instead of 100 on a busy one (docs/LOG.md).
+SPIN_COUNT = "1000"
 TESTED_VERSION = "0.3.36"  # the C structures change between versions; the same pin stands in pyproject.toml
 INSTALL_HINT = "run `make setup` in a checkout, or `python -m recycle_cpp.setup`"
 _WARN, _ERROR, _CONTINUED = 3, 4, 5  # enum ggml_log_level
@@ -69,6 +74,8 @@ def load_library() -> Library:
         raise InstallError(f"llama-cpp-python is not installed: {INSTALL_HINT}") from None
     if found != TESTED_VERSION:
         raise InstallError(f"llama-cpp-python is {found}, recycle_cpp needs {TESTED_VERSION}: {INSTALL_HINT}")
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, as the library is loaded
     try:
         from llama_cpp import llama_cpp as bindings
     except (ImportError, OSError, RuntimeError) as error:
