@@ -11,6 +11,7 @@ import pytest
 
 from recycle_cpp.backend.llama import MAX_WIDTH, LlamaContext
 from recycle_cpp.backend.model import LlamaModel
+from recycle_cpp.backend.replay import decode_one, replay_paths
 from recycle_cpp.backend.tree import TreeBackend
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.samplers import GreedySampler
@@ -55,22 +56,6 @@ class Replay:
         trees = (drafter.draft(root, Limits(81, 6)) for root in engine.tokens)
         return max((DraftTree(*(a.copy() for a in tree)) for tree in trees), key=lambda tree: tree.width)
 
-    def plain_row(self, token: int) -> np.ndarray:
-        """Decode one token after what is in the cache, and keep it."""
-        row = self.backend.evaluate(DraftTree(*np.array([[token], [-1], [0], [0], [1]], np.int32))).logits[0].copy()
-        self.backend.commit([0])
-        return row
-
-    def plain_rows(self, tree: DraftTree) -> np.ndarray:
-        """Return each node's row from single-row steps over its own path, all else rewound."""
-        start = self.backend.n_past
-        rows = []
-        for token, depth in zip(tree.tokens.tolist(), tree.depths.tolist(), strict=True):
-            self.backend.rewind(start + depth)  # in preorder the cache then holds just the node's ancestors
-            rows.append(self.plain_row(token))
-        self.backend.rewind(start)
-        return np.array(rows)
-
     def tree_rows(self, tree: DraftTree) -> np.ndarray:
         rows = self.backend.evaluate(tree).logits.copy()
         self.backend.rewind(self.backend.n_past)
@@ -107,8 +92,8 @@ def test_every_node_of_a_real_tree_has_the_row_of_its_path_alone(model_file, nam
     with Replay(model_file(name), flash_attention=flash_attention) as replay:
         tree = replay.grown_tree()
         assert (tree.width > 60, tree.depths.max(), tree.leaf_count[0] > 30) == (True, 6, True)
-        alone = replay.plain_rows(tree)
-        differences = np.abs(replay.tree_rows(tree) - alone).max(axis=1)
+        together, alone = replay_paths(replay.backend, tree)
+        differences = np.abs(together - alone).max(axis=1)
         assert differences.max() < BOUND, f"node {differences.argmax()} differs by {differences.max():.2f}"
         for leaf, other in leaves_to_swap(tree)[:3]:
             miswired = np.abs(replay.miswired_rows(tree, leaf, other) - alone).max(axis=1)
@@ -121,7 +106,7 @@ def test_chains_of_edge_widths_have_the_rows_of_plain_decoding(model_file, flash
     with Replay(model_file(SMOLLM), flash_attention=flash_attention) as replay:
         tokens = replay.model.tokenize(TEXT * 4, add_special=True, parse_special=True)
         replay.backend.prefill(tokens[:20])
-        alone = np.array([replay.plain_row(token) for token in tokens[20 : 20 + max(EDGE_WIDTHS)]])
+        alone = np.array([decode_one(replay.backend, token) for token in tokens[20 : 20 + max(EDGE_WIDTHS)]])
         replay.backend.rewind(20)
         for width in EDGE_WIDTHS:
             column = np.arange(width, dtype=np.int32)
@@ -144,11 +129,11 @@ def test_a_committed_path_goes_on_as_if_it_had_been_decoded_alone(model_file) ->
                 path.insert(0, int(tree.parents[path[0]]))
             replay.backend.evaluate(tree)
             replay.backend.commit(path)
-            after = replay.plain_row(11)
+            after = decode_one(replay.backend, 11)
             replay.backend.rewind(start)
             for node in path:
-                replay.plain_row(int(tree.tokens[node]))
-            alone = replay.plain_row(11)
+                decode_one(replay.backend, int(tree.tokens[node]))
+            alone = decode_one(replay.backend, 11)
             replay.backend.rewind(start)
             assert np.abs(after - alone).max() < BOUND
 

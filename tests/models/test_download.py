@@ -256,9 +256,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_a_bar_is_drawn_on_a_terminal_if_wanted(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch, wanted: bool
-) -> None:
+def test_a_bar_is_drawn_on_a_terminal_if_wanted(hub: Hub, monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")

@@ -90,9 +90,7 @@ def test_one_digest_and_a_list_of_digests_are_both_read(tmp_path: Path) -> None:
         ("[one]", "[one", "is not valid TOML"),
     ],
 )
-def test_a_bad_models_toml_is_one_line_with_table_and_key(
-    tmp_path: Path, old: str, new: str, said: str
-) -> None:
+def test_a_bad_models_toml_is_one_line_with_table_and_key(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert GOOD.count(old) == 1
     with pytest.raises(ModelError) as raised:
         load(tmp_path, GOOD.replace(old, new))

