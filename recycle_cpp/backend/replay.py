@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def decode_one(backend: Backend, token: int) -> FloatArray:
     """Evaluate and commit one token alone; return a copy of its float32[n_vocab] logits."""
     root = DraftTree(*np.array([[token], [-1], [0], [0], [1]], np.int32))
-    row = backend.evaluate(root).logits[0].copy()
+    row: FloatArray = backend.evaluate(root).logits[0].copy()
     backend.commit([0])
     return row
 

@@ -14,7 +14,7 @@ from recycle_cpp.errors import RecycleError
 
 if TYPE_CHECKING:
     from recycle_cpp.runtime import Runtime
-    from recycle_cpp.types import GenerateOptions, Timings
+    from recycle_cpp.types import Chunk, Completion, GenerateOptions
 
 
 @click.command(short_help="Answer one prompt.")
@@ -41,35 +41,35 @@ def generate(**params: Any) -> None:
 
     with Runtime.load(model, loading, show.dim) as runtime:
         answer = _print_json if params["as_json"] else _stream_text
-        timings = answer(runtime, prompt, request)
+        end = answer(runtime, prompt, request)
         if params["verbose"] or request.exact:
             show.notes(runtime.notes)
-        show.statistics(runtime.name, timings, request.draft)
+        show.statistics(runtime.name, end, request.draft)
 
 
-def _print_json(runtime: Runtime, prompt: str, request: GenerateOptions) -> Timings:
+def _print_json(runtime: Runtime, prompt: str, request: GenerateOptions) -> Completion:
     completion = runtime.generate(prompt, request)
     show.completion_json(completion)
-    return completion.timings
+    return completion
 
 
-def _stream_text(runtime: Runtime, prompt: str, request: GenerateOptions) -> Timings:
-    """Print an answer as it comes and return its timings."""
-    timings = None
+def _stream_text(runtime: Runtime, prompt: str, request: GenerateOptions) -> Chunk:
+    """Print an answer as it comes and return its last chunk."""
+    last: Chunk | None = None
     last_text = ""
     # Closed here, not when it is collected: the stream must end before the runtime that it runs on.
     with contextlib.closing(runtime.stream(prompt, request)) as stream:
         try:
             for chunk in stream:
-                timings = chunk.timings
+                last = chunk
                 last_text = chunk.text or last_text
                 _write(chunk.text)
         except RecycleError:
             _write("\n" if last_text else "")  # the error is a line of its own on a terminal
             raise
     _write("" if last_text.endswith("\n") else "\n")
-    assert timings is not None, "the last chunk has timings"
-    return timings
+    assert last is not None, "even an empty answer has a last chunk"
+    return last
 
 
 def _write(text: str) -> None:

@@ -29,6 +29,7 @@ Record = TypeVar("Record", LoadOptions, SamplingOptions, GenerateOptions)
 
 SAMPLED_TEMPERATURE = 0.8  # llama.cpp's default
 MODEL_HELP = "A name that `recycle-cpp models` lists, or the path of a GGUF file."
+DEFAULT_MAX_TOKENS = 1024  # small models often repeat themselves to the end of the context
 ASK_FOR_SAMPLING = ("top_k", "top_p", "min_p", "seed")
 
 
@@ -90,7 +91,7 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of one request but for its sampling; read them all with `generate_options_from`."""
     default = GenerateOptions()
     return _options(
-        _number("to the end of the context", "--max-tokens", text="Emit at most this many tokens."),
+        _number(DEFAULT_MAX_TOKENS, "--max-tokens", text="Emit at most this many tokens."),
         click.option("--stop", multiple=True, metavar="TEXT", help="End the text before this; may be repeated."),
         click.option("--raw", is_flag=True, default=None, help="Pass the prompt without the model's chat template."),
         _option(
@@ -143,6 +144,8 @@ def generate_options_from(params: Mapping[str, Any]) -> GenerateOptions:
     Raises:
         UsageError: if a value is out of its range.
     """
+    if params["max_tokens"] is None:
+        params = {**params, "max_tokens": DEFAULT_MAX_TOKENS}
     return _record(GenerateOptions, {**params, "sampling": sampling_from(params)})
 
 

@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from recycle_cpp.types import Completion, DraftMode, Timings
+    from recycle_cpp.types import Chunk, Completion, DraftMode, Timings
 
 
-def statistics(model: str, timings: Timings, draft: DraftMode) -> None:
-    """Write the one line about an answer to standard error."""
-    dim(statistics_line(model, timings, draft))
+def statistics(model: str, end: Completion | Chunk, draft: DraftMode) -> None:
+    """Write the one line about an answer, or its last chunk, to standard error."""
+    dim(statistics_line(model, end, draft))
 
 
-def statistics_line(model: str, timings: Timings, draft: DraftMode) -> str:
-    """Return the one line about an answer."""
+def statistics_line(model: str, end: Completion | Chunk, draft: DraftMode) -> str:
+    """Return the one line about an answer, or its last chunk."""
+    timings = end.timings
+    assert timings is not None, "the last chunk has timings"
+    cut = " (the limit)" if end.finish_reason == "length" else ""
     return " · ".join(
         (
             model,
-            f"{timings.predicted_n} {_tokens(timings.predicted_n)}",
+            f"{timings.predicted_n} {_tokens(timings.predicted_n)}{cut}",
             f"{timings.predicted_per_second:.1f} tok/s",
             f"prompt {timings.prompt_n} {_tokens(timings.prompt_n)} {timings.prompt_ms / 1000:.2f} s",
             f"{timings.mean_accepted_tokens:.2f} tokens per step",

@@ -29,7 +29,9 @@ def require_gguf(path: Path, remedy: str) -> None:
     if head.startswith(LFS_POINTER):
         raise ModelFileError(f"{path}: is a Git LFS pointer, not the model; run `git lfs pull` in its checkout")
     if not head.startswith(MAGIC):
-        raise ModelFileError(f"{path}: is no GGUF file (it begins with {head[:4]!r}, not {MAGIC!r}); {remedy}")
+        raise ModelFileError(
+            f"{path}: is no GGUF file (it begins with {_shown(head[:4])}, not {_shown(MAGIC)}); {remedy}"
+        )
     if len(head) < HEADER_BYTES:
         raise ModelFileError(f"{path}: is cut off after {len(head)} bytes; {remedy}")
 
@@ -54,3 +56,8 @@ def _head(path: Path, remedy: str) -> bytes:
 def _choice(folder: Path) -> str:
     inside = sorted(folder.glob("*.gguf"))
     return f"give the file in it, such as {inside[0]}" if inside else "give a .gguf file (it holds none)"
+
+
+def _shown(head: bytes) -> str:
+    """Return bytes as a quoted text; those that are none are escaped."""
+    return '"' + head.decode("ascii", "backslashreplace") + '"'

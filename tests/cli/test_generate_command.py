@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from fake_runtime import TIMINGS, USAGE
 
-from recycle_cpp.types import GenerateOptions, LoadOptions, SamplingOptions
+from recycle_cpp.cli.show import statistics_line
+from recycle_cpp.types import Chunk, GenerateOptions, LoadOptions, SamplingOptions
 
 STATISTICS = (
     "the m · 120 tokens · 48.0 tok/s · prompt 31 tokens 0.12 s · 2.03 tokens per step · width 80.3 · draft auto\n"
@@ -25,7 +28,7 @@ def test_a_text_that_ends_in_a_newline_gets_no_second_one(call) -> None:
 def test_without_options_every_default_is_that_of_the_records(call, fake) -> None:
     call("generate", "-m", "m", "-p", "x")
     assert fake.loaded == [("m", LoadOptions())]
-    assert fake.asked == [("x", GenerateOptions())]
+    assert fake.asked == [("x", GenerateOptions(max_tokens=1024))]
 
 
 def test_every_option_reaches_its_field(call, fake) -> None:
@@ -81,6 +84,12 @@ def test_notes_are_shown_when_asked_for_and_with_exact(call, options: str, shown
     err = call("generate", "-m", "m", "-p", "x", *options.split()).err
     assert ("note: drafting is off: 81 rows cost 18x one row here\n" in err) is shown
     assert err.count("\n") == 1 + shown
+
+
+def test_the_statistics_tell_a_text_that_the_limit_has_cut() -> None:
+    end = Chunk("", (), "length", USAGE, TIMINGS)
+    assert " · 120 tokens (the limit) · " in statistics_line("m", end, "auto")
+    assert " · 120 tokens · " in statistics_line("m", replace(end, finish_reason="stop"), "auto")
 
 
 def test_the_statistics_name_the_draft_mode(call) -> None:

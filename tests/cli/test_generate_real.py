@@ -49,7 +49,7 @@ def test_the_streamed_text_is_that_of_the_json_object(model: str) -> None:
     plain = ["-m", model, *COUNTING, "--draft", "off"]
     status, out, err = call(*plain)
     assert status == 0
-    assert err.startswith(f"{Path(model).stem} · 24 tokens · ")
+    assert err.startswith(f"{Path(model).stem} · 24 tokens (the limit) · ")
     assert err.endswith(" · 1.00 tokens per step · width 1.0 · draft off")
     status, as_json, _ = call(*plain, "--json")
     answer = json.loads(as_json)

@@ -72,7 +72,7 @@ class TestPaths:
         ("content", "said"),
         [
             (b"", "is empty"),
-            (b"<!DOCTYPE html>", "is no GGUF file (it begins with b'<!DO'"),
+            (b"<!DOCTYPE html>", 'is no GGUF file (it begins with "<!DO"'),
             (b"GG", "is no GGUF file"),
             (b"GGUF\x03\0\0\0", "is cut off after 8 bytes"),
             (b"version https://git-lfs.github.com/spec/v1\n", "run `git lfs pull`"),
