@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from contextlib import contextmanager
+import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,8 @@ class Runtime:
         self._policy = Policy(loaded)
         self._notes: list[str] = []
         self._turn = _Turn()
+        self._streams: weakref.WeakSet[Generator[Chunk, None, None]] = weakref.WeakSet()
+        self._closed = False
 
     @classmethod
     def load(cls, model: str, options: LoadOptions | None = None, say: Callable[[str], None] = _silent) -> Runtime:
@@ -79,6 +82,7 @@ class Runtime:
     @property
     def is_chat(self) -> bool:
         """Whether the model has a chat template."""
+        self._require_open()
         return self._loaded.model.chat_template is not None
 
     @property
@@ -99,6 +103,7 @@ class Runtime:
     def forget(self) -> None:
         """Drop what drafting has learned, and the cached prompt."""
         with self._turn.hold():
+            self._require_open()
             self._policy.matrix.reset()
             self._engine.keep(0)
 
@@ -108,6 +113,7 @@ class Runtime:
         Raises:
             UsageError: if the prompt is empty, or the template refuses it.
         """
+        self._require_open()
         model = self._loaded.model
         if isinstance(prompt, str):
             if raw or not self.is_chat:
@@ -116,6 +122,8 @@ class Runtime:
                     raise UsageError("the prompt is empty and the model has no token to begin with: give some text")
                 return tokens
             prompt = [Message("user", prompt)]
+        if not isinstance(prompt, list | tuple) or not all(isinstance(message, Message) for message in prompt):
+            raise UsageError("the prompt is no text and no list of Message: give one of them")
         text = self._template.render(prompt)
         return model.tokenize(text, add_special=self._template.wants_special(text), parse_special=True)
 
@@ -161,10 +169,13 @@ class Runtime:
             raise PromptTooLongError(
                 f"the prompt has {len(tokens)} tokens, the context {self.n_ctx}: shorten it or raise --ctx-size"
             )
-        return self._run(tokens, options)
+        stream = self._run(tokens, options)
+        self._streams.add(stream)
+        return stream
 
     def _run(self, prompt: list[int], options: GenerateOptions) -> Generator[Chunk, None, None]:
         with self._turn.hold():
+            self._require_open()
             choice = self._policy.choose(options)
             if choice.note and choice.note not in self._notes:
                 self._notes.append(choice.note)
@@ -174,7 +185,9 @@ class Runtime:
             sampler = make_sampler(options.sampling, self._loaded.backend.n_vocab, prompt)
             request = Request(choice.drafter, sampler, options.max_tokens, choice.exact)
             try:
-                yield from self._chunks(request, len(prompt), meter, AnswerText(self._loaded.model, options.stop))
+                for chunk in self._chunks(request, len(prompt), meter, AnswerText(self._loaded.model, options.stop)):
+                    yield chunk
+                    self._turn.resume()
             finally:
                 sampler.close()
 
@@ -210,9 +223,17 @@ class Runtime:
             return
 
     def close(self) -> None:
-        """Free the memory, after a running request. Safe to call twice."""
+        """Free the memory; streams end, one that another thread is reading at its end. Safe to call twice."""
+        self._closed = True
+        for stream in list(self._streams):
+            with contextlib.suppress(ValueError):  # another thread is reading it: wait for its turn to end
+                stream.close()
         with self._turn.hold():
             self._loaded.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("the model is closed: load it again")
 
     def __enter__(self) -> Runtime:
         return self
@@ -230,7 +251,7 @@ class _Turn:
         self._lock = threading.Lock()
         self._owner: int | None = None
 
-    @contextmanager
+    @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         """Wait for the turn and hold it.
 
@@ -240,8 +261,12 @@ class _Turn:
         if self._owner == threading.get_ident():
             raise BusyError("this thread has a generation open on the model: finish or close it first")
         with self._lock:
-            self._owner = threading.get_ident()
+            self.resume()
             try:
                 yield
             finally:
                 self._owner = None
+
+    def resume(self) -> None:
+        """Note that the turn is now used by this thread: a stream may go from one to another."""
+        self._owner = threading.get_ident()

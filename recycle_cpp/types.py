@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,13 +116,18 @@ class SamplingOptions:
         Raises:
             UsageError: if a value is out of its range.
         """
-        _require(0 <= self.temperature < math.inf, self, "temperature", "a number from 0 up")
-        _require(0 <= self.top_k < 2**31, self, "top_k", "a whole number from 0 up")
-        _require(0 <= self.top_p <= 1, self, "top_p", "a number from 0 to 1")
-        _require(0 <= self.min_p <= 1, self, "min_p", "a number from 0 to 1")
-        _require(0 < self.repeat_penalty < math.inf, self, "repeat_penalty", "a number above 0")
+        _require(_is_number(self.temperature, 0, 1e6), self, "temperature", "a number from 0 up")
+        _require(_is_whole(self.top_k, 0), self, "top_k", "a whole number from 0 up")
+        _require(_is_number(self.top_p, 0, 1), self, "top_p", "a number from 0 to 1")
+        _require(_is_number(self.min_p, 0, 1), self, "min_p", "a number from 0 to 1")
+        _require(_is_number(self.repeat_penalty, 0.01, 100), self, "repeat_penalty", "a number from 0.01 to 100")
         # llama.cpp takes 4294967295 for "draw a seed".
-        _require(self.seed is None or 0 <= self.seed < 2**32 - 1, self, "seed", "a whole number from 0 to 4294967294")
+        _require(
+            self.seed is None or (isinstance(self.seed, int) and 0 <= self.seed < 2**32 - 1),
+            self,
+            "seed",
+            "a whole number from 0 to 4294967294",
+        )
 
     @property
     def is_argmax(self) -> bool:
@@ -157,8 +161,12 @@ class GenerateOptions:
         Raises:
             UsageError: if a value is out of its range.
         """
-        _require(self.max_tokens is None or self.max_tokens > 0, self, "max_tokens", "a whole number from 1 up")
-        _require(all(self.stop), self, "stop", "strings that are not empty")
+        _require(
+            self.max_tokens is None or _is_whole(self.max_tokens, 1), self, "max_tokens", "a whole number from 1 up"
+        )
+        strings = isinstance(self.stop, tuple) and all(isinstance(stop, str) and stop for stop in self.stop)
+        _require(strings, self, "stop", "a tuple of strings that are not empty")
+        _require(isinstance(self.sampling, SamplingOptions), self, "sampling", "SamplingOptions")
         _require(self.draft in ("auto", "tree", "off"), self, "draft", "auto, tree or off")
 
 
@@ -192,11 +200,13 @@ class LoadOptions:
         Raises:
             UsageError: if a value is out of its range.
         """
-        _require(self.n_ctx is None or 0 < self.n_ctx < 2**31, self, "n_ctx", "a whole number from 1 up")
-        _require(0 < self.n_batch < 2**31, self, "n_batch", "a whole number from 1 up")
-        _require(self.n_threads is None or 0 < self.n_threads <= 512, self, "n_threads", "a whole number from 1 to 512")
-        _require(-1 <= self.n_gpu_layers < 2**31, self, "n_gpu_layers", "-1 or a whole number from 0 up")
+        _require(self.n_ctx is None or _is_whole(self.n_ctx, 1), self, "n_ctx", "a whole number from 1 up")
+        _require(_is_whole(self.n_batch, 1), self, "n_batch", "a whole number from 1 up")
+        _require(self.n_threads is None or _is_whole(self.n_threads, 1), self, "n_threads", "a whole number from 1 up")
+        _require(_is_whole(self.n_gpu_layers, -1), self, "n_gpu_layers", "-1 or a whole number from 0 up")
         _require(self.flash_attention in ("auto", "on", "off"), self, "flash_attention", "auto, on or off")
+        _require(self.type_k in get_args(CacheType), self, "type_k", f"one of {', '.join(get_args(CacheType))}")
+        _require(self.type_v in get_args(CacheType), self, "type_v", f"one of {', '.join(get_args(CacheType))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +305,14 @@ class Vocabulary(Protocol):
 
     def piece(self, token: int) -> bytes:
         """Return the bytes that a token adds to the text; empty for control tokens."""
+
+
+def _is_whole(value: object, low: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value < 2**31
+
+
+def _is_number(value: object, low: float, high: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
 def _require(holds: bool, record: object, name: str, wanted: str) -> None:

@@ -29,9 +29,29 @@ class Log:
         self.verbose = False
         self._complaints = {level: deque[str](maxlen=20) for level in (_ERROR, _WARN)}
         self._level = 0
+        self._interrupted = False
 
     def write(self, level: int, text: bytes, _user_data: object) -> None:
-        """Take one piece of log; called by the library, from whichever thread it logs on."""
+        """Take one piece of log; called by the library, from whichever thread it logs on.
+
+        An interrupt that comes meanwhile cannot pass through the library: it is kept for `raise_interrupt`.
+        """
+        try:
+            self._write(level, text)
+        except KeyboardInterrupt:
+            self._interrupted = True
+
+    def raise_interrupt(self) -> None:
+        """Raise the interrupt that came while the library was logging, if one did.
+
+        Raises:
+            KeyboardInterrupt: then.
+        """
+        if self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
+
+    def _write(self, level: int, text: bytes) -> None:
         self._level = self._level if level == _CONTINUED else level
         line = text.decode("utf-8", "replace")
         if self.verbose:
@@ -74,6 +94,7 @@ def load_library() -> Library:
         raise InstallError(f"llama-cpp-python is not installed: {INSTALL_HINT}") from None
     if found != TESTED_VERSION:
         raise InstallError(f"llama-cpp-python is {found}, recycle_cpp needs {TESTED_VERSION}: {INSTALL_HINT}")
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # else an abort starts a debugger, which may hang
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, as the library is loaded
     try:

@@ -65,6 +65,7 @@ class LlamaContext:
         params.no_perf = True
         self._log.forget()
         self._handle = c.llama_init_from_model(model.handle, params)
+        self._log.raise_interrupt()
         if not self._handle:
             raise BackendError(
                 f"llama.cpp could not make a context of {n_ctx} tokens ({self._log.why()}): try a smaller one"
@@ -102,6 +103,7 @@ class LlamaContext:
     def _decode(self, batch: Any, n: int) -> None:
         self._log.forget()
         status = self._c.llama_decode(self._handle, batch)
+        self._log.raise_interrupt()
         if status != 0:
             raise BackendError(f"llama.cpp could not evaluate {n} tokens (status {status}): {self._log.why()}")
 
@@ -154,6 +156,8 @@ class _PromptBatch:
 
     def fill(self, tokens: IntArray, first: int) -> Any:
         n = len(tokens)
+        if n > len(self._tokens):
+            raise BackendError(f"{n} tokens were given at once, {len(self._tokens)} are the most")
         self._tokens[:n] = tokens
         self._positions[:n] = np.arange(first, first + n, dtype=np.int32)
         self._batch.n_tokens = n

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_CONTEXT = 4096
+MOST_THREADS_PER_CORE = 8
+PROBE_BATCH = 512  # rows that probes evaluate at once, at most, whatever n_batch the user has
 PROBE_CONTEXT = 4096  # cells of a context made for probing, at most
 MEASURED_CELLS = 1024  # attention settings are compared at this fill: they do not differ at an empty cache
 
@@ -60,9 +62,10 @@ class LoadedModel:
         self._fingerprint = fingerprint
         self.model = LlamaModel(path, options)
         try:
-            self._threads = options.n_threads or usable_cores()
+            self._threads = _threads(options.n_threads)
             self._profile = Profile(profiles, model=fingerprint, **self._identity())
-            n_ctx = options.n_ctx or min(self.model.n_ctx_train or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+            trained = self.model.n_ctx_train
+            n_ctx = options.n_ctx or (min(trained, DEFAULT_CONTEXT) if trained > 0 else DEFAULT_CONTEXT)
             self._require_room(n_ctx)
             self.flash_attention = self._choose_flash_attention()
             context = self._context(n_ctx, options.n_batch, self.flash_attention)
@@ -165,11 +168,23 @@ class LoadedModel:
 
     def _probing(self, n_ctx: int, flash_attention: bool, probe: Callable[[LlamaContext], T]) -> T:
         """Run a probe in a context of its own, so that it never disturbs a cache in use."""
-        context = self._context(n_ctx, max(self._options.n_batch, MAX_WIDTH), flash_attention)
+        context = self._context(n_ctx, max(self._options.n_batch, PROBE_BATCH), flash_attention)
         try:
             return probe(context)
         finally:
             context.close()
+
+
+def _threads(asked: int | None) -> int:
+    """Return the threads to use.
+
+    Raises:
+        UsageError: if so many were asked for that they would only wait for each other.
+    """
+    cores = usable_cores()
+    if asked is not None and asked > MOST_THREADS_PER_CORE * cores:
+        raise UsageError(f"--threads is {asked}, this machine has {cores} cores: give {cores}, or leave it out")
+    return asked or cores
 
 
 def usable_cores() -> int:

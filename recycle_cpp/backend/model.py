@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import TYPE_CHECKING
 
 from recycle_cpp.backend.library import load_library
@@ -32,7 +33,8 @@ class LlamaModel:
         library.log.forget()
         params = c.llama_model_default_params()
         params.n_gpu_layers = options.n_gpu_layers
-        self.handle = c.llama_model_load_from_file(str(path).encode(), params)
+        self.handle = c.llama_model_load_from_file(os.fsencode(path), params)
+        library.log.raise_interrupt()
         if not self.handle:
             raise ModelFileError(f"{path} cannot be loaded: {library.log.why()}; fetch the file again or try another")
         self._vocab = c.llama_model_get_vocab(self.handle)

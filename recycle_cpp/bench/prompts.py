@@ -52,7 +52,7 @@ def _prompt(line: str, where: str) -> BenchPrompt:
         category = str(fields["category"])
         if not turns or not all(isinstance(turn, str) and turn for turn in turns):
             raise TypeError
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f'{where} is not a prompt: give {{"question_id", "category", "turns": [texts]}}') from None
     category = "multi-turn" if category in MT_BENCH else category
     return BenchPrompt(str(fields.get("question_id", where)), category, tuple(turns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,15 +75,28 @@ def _writable(path: Path) -> Path:
     Raises:
         UsageError: if not.
     """
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"{path} cannot be written: give the name of a file in a folder that is there")
+    try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is no plain file: give the name of a file")
+        with tempfile.TemporaryFile(dir=path.absolute().parent):
+            path.with_name(f"{path.name}.partial").exists()  # fails if the name is too long
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{path} cannot be written ({reason}): give the name of a file in a folder of yours"
+        ) from error
     return path
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
+    """Write the report beside its place and rename it."""
     beside = path.with_name(f"{path.name}.partial")
-    beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
 
 
 def _circumstances(runtime: Any, params: dict[str, Any]) -> dict[str, Any]:

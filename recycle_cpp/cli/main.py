@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -24,6 +25,7 @@ PROGRAM = "recycle-cpp"
 USAGE_STATUS = 2
 INTERRUPTED_STATUS = 130  # 128 + SIGINT, as a shell reports it
 BROKEN_PIPE_STATUS = 1
+FAILED_STATUS = 1
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,6 +67,10 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED_STATUS
     except BrokenPipeError:  # at the last flush; of an earlier one click makes a quiet exit
         return _leave_broken_pipe()
+    except OSError as error:  # files that the user named are read with care elsewhere: this is the output
+        status = _fail(f"the output cannot be written ({error.strerror or error})", FAILED_STATUS)
+        _leave_broken_pipe()
+        return status
     return status if isinstance(status, int) else 0
 
 
@@ -81,7 +87,8 @@ def _open_output() -> None:
 
 def _fail(message: str, status: int) -> int:
     """Write an error as one line, whatever is in its message."""
-    click.echo(f"error: {show.printable(' '.join(message.splitlines()))}", err=True)
+    with contextlib.suppress(OSError):  # the status still tells
+        click.echo(f"error: {show.printable(' '.join(message.splitlines()))}", err=True)
     return status
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recycle_cpp.errors import UsageError
 
+MOST_BYTES = 64 << 20
 HOW = "give it with -p TEXT, with -f FILE or on standard input"
 
 
@@ -50,7 +51,8 @@ def argument_text(text: str, name: str) -> str:
 
 def _read_file(file: str) -> bytes:
     try:
-        return Path(file).read_bytes()
+        with Path(file).open("rb") as stream:
+            return _bounded(stream.read(MOST_BYTES + 1), file)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{file}: the prompt file cannot be read ({reason}); give another with -f") from error
@@ -61,9 +63,18 @@ def _read_standard_input() -> bytes:
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError(f"there is no prompt; {HOW}")
     try:
-        return sys.stdin.buffer.read()
+        data = sys.stdin.buffer.read(MOST_BYTES + 1)
     except OSError as error:  # a directory, for one
         raise UsageError(f"standard input cannot be read ({error.strerror}); {HOW}") from error
+    if data is None:  # a stream set not to wait, with nothing in it yet
+        raise UsageError(f"standard input has nothing to read yet; {HOW}")
+    return _bounded(data, "standard input")
+
+
+def _bounded(data: bytes, name: str) -> bytes:
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{name}: is larger than {MOST_BYTES >> 20} MiB, more than any context holds; shorten it")
+    return data
 
 
 def _decoded(data: bytes, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from dataclasses import asdict
@@ -46,7 +47,8 @@ def dim(line: str) -> None:
     """Write a line to standard error, dim on a terminal."""
     line = printable(line)
     if not sys.stderr.isatty():
-        print(line, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # nobody reads it: no reason to fail
+            print(line, file=sys.stderr, flush=True)
         return
     from rich.console import Console
     from rich.text import Text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 from recycle_cpp.errors import DownloadError
@@ -23,8 +24,12 @@ def cache_folder() -> Path:
     """Return recycle-cpp's cache folder; XDG_CACHE_HOME is honoured, and nothing is made."""
     base = os.environ.get("XDG_CACHE_HOME")
     # The XDG specification has relative values ignored.
-    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "recycle-cpp"
+    if base and Path(base).is_absolute():
+        return Path(base) / "recycle-cpp"
+    try:
+        return Path.home() / ".cache" / "recycle-cpp"
+    except RuntimeError:  # a user without a home, as in some containers
+        return Path(tempfile.gettempdir()) / f"recycle-cpp-{os.getuid()}"
 
 
 def models_folders() -> list[Path]:

@@ -74,7 +74,7 @@ def _parse(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); reinstall recycle-cpp") from error
-    except ValueError as error:  # bad TOML and bad UTF-8 alike
+    except (ValueError, RecursionError) as error:  # bad TOML, bad UTF-8, brackets without end
         reason = " ".join(str(error).split())
         raise ModelError(f"{path}: is not valid TOML ({reason}); correct it there") from error
 

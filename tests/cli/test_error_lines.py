@@ -23,7 +23,7 @@ REFUSED = [
     ("--temperature nan", "temperature is nan; give a number from 0 up"),
     ("--top-p 1.5", "top_p is 1.5; give a number from 0 to 1"),
     ("--top-k -1", "top_k is -1; give a whole number"),
-    ("--repeat-penalty 0", "repeat_penalty is 0.0; give a number above 0"),
+    ("--repeat-penalty 0", "repeat_penalty is 0.0; give a number from 0.01 to 100"),
     ("--seed -1", "seed is -1; give a whole number from 0"),
     ("--seed 99999999999", "seed is 99999999999; give"),
     ("--ctx-size 0", "n_ctx is 0; give a whole number from 1 up"),
@@ -56,7 +56,7 @@ def test_a_value_that_cannot_be_used_is_one_line_and_status_2(call, arguments: s
 
 def test_an_empty_stop_string_is_refused(call) -> None:
     status, _, err = call("generate", "-p", "x", "--stop", "")
-    assert (status, err) == (2, "error: stop is ('',); give strings that are not empty\n")
+    assert (status, err) == (2, "error: stop is ('',); give a tuple of strings that are not empty\n")
 
 
 def test_an_error_cannot_send_control_characters_to_the_terminal(call) -> None:

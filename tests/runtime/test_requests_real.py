@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recycle_cpp.errors import BusyError
+from recycle_cpp.errors import BusyError, UsageError
 from recycle_cpp.runtime import Runtime
 from recycle_cpp.types import GenerateOptions, Message, SamplingOptions
 
@@ -66,7 +66,7 @@ def test_a_thread_that_would_wait_for_itself_is_told_so(smollm: Runtime) -> None
     alone = smollm.generate(PROMPTS[1], options()).text
     stream = smollm.stream(PROMPTS[0], options())
     next(stream)
-    for call in (lambda: smollm.generate(PROMPTS[1], options()), smollm.forget, smollm.close):
+    for call in (lambda: smollm.generate(PROMPTS[1], options()), smollm.forget):
         with pytest.raises(BusyError, match="this thread has a generation open"):
             call()
     assert next(stream).tokens, "the open stream must go on"
@@ -140,3 +140,50 @@ def test_no_buffer_grows_with_context_times_vocabulary(load) -> None:
     growth = (memory()[0] - middle) - (middle - small)
     whole = (4096 - 256) * runtime._loaded.model.n_vocab * 4
     assert growth < whole / 4, f"{growth / 1e6:.0f} MB more for 3,840 more tokens"
+
+
+def test_a_closed_runtime_says_so_and_ends_its_streams(load) -> None:
+    runtime = load(n_ctx=256)
+    waiting = runtime.stream("Hello", GenerateOptions(max_tokens=5))
+    begun = runtime.stream("Hello", GenerateOptions(max_tokens=5))
+    next(begun)
+    runtime.close()
+    assert list(begun) == []
+    for use in (lambda: runtime.is_chat, lambda: runtime.tokenize("a"), lambda: runtime.generate("a"), runtime.forget):
+        with pytest.raises(UsageError, match="the model is closed"):
+            use()
+    assert list(waiting) == []
+    runtime.close()
+
+
+def test_a_stream_that_goes_to_another_thread_still_guards_it_against_waiting_for_itself(smollm: Runtime) -> None:
+    stream = smollm.stream("Count to ten.", GenerateOptions(max_tokens=8, draft="off"))
+    next(stream)
+    caught: list[BaseException] = []
+
+    def go_on() -> None:
+        next(stream)
+        try:
+            smollm.generate("Hello")
+        except BusyError as error:
+            caught.append(error)
+        stream.close()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    thread.join(60)
+    assert [type(error) for error in caught] == [BusyError]
+    assert smollm.generate("Hello", options(max_tokens=1)).tokens
+
+
+@pytest.mark.parametrize("prompt", [None, b"x", ["a"], [("user", "a")], 7])
+def test_a_prompt_of_a_wrong_type_is_refused_in_one_line(smollm: Runtime, prompt: object) -> None:
+    with pytest.raises(UsageError, match="no text and no list of Message"):
+        smollm.generate(prompt)
+
+
+def test_a_small_batch_neither_breaks_the_exact_probe_nor_the_text(load) -> None:
+    whole, small = load(), load(n_batch=3)
+    exact = small.generate(PROMPTS[0], options(draft="tree", exact=True))
+    assert exact.tokens == whole.generate(PROMPTS[0], options()).tokens
+    assert exact.timings.mean_width <= 3
