@@ -32,7 +32,7 @@ def measure(name: str) -> list[dict[str, object]]:
         speeds: dict[bool, list[float]] = {False: [], True: []}
         for _ in range(BLOCKS):
             for on, context in contexts.items():
-                speeds[on].append(1 / time_widths(context, (1,), fill, repeats=5)[1])
+                speeds[on].append(1 / time_widths(context, (1,), fill, repeats=5)[1].seconds)
         off, on_ = (statistics.median(speeds[on]) for on in (False, True))
         row = {"model": name, "cells": fill, "off": round(off, 1), "on": round(on_, 1), "off/on": round(off / on_, 2)}
         rows.append(row)

@@ -54,7 +54,7 @@ def run_width(loaded: LoadedModel, width: int, n_steps: int) -> list[Step]:
 def time_top_k(n_vocab: int, width: int, repeats: int = 30) -> dict[str, float]:
     """Return milliseconds of top-k and of reading the same rows once (numpy's maximum)."""
     logits = np.random.default_rng(0).normal(size=(width, n_vocab)).astype(np.float32)
-    ids, values = np.empty((width, 8), np.int32), np.empty(8, np.float32)
+    ids, values = np.empty((width, 8), np.int32), np.empty((width, 8), np.float32)
     maxima = np.empty(min(kernels.LANES, n_vocab), np.float32)
     spent: dict[str, list[float]] = {"top_k": [], "read": []}
     for _ in range(repeats):

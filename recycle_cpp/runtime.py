@@ -98,13 +98,13 @@ class Runtime:
     @property
     def draft_state_bytes(self) -> int:
         """Bytes of everything that drafting has learned and may learn."""
-        return self._policy.matrix.nbytes
+        return self._policy.knowledge.nbytes
 
     def forget(self) -> None:
         """Drop what drafting has learned, and the cached prompt."""
         with self._turn.hold():
             self._require_open()
-            self._policy.matrix.reset()
+            self._policy.knowledge.reset()
             self._engine.keep(0)
 
     def tokenize(self, prompt: str | Sequence[Message], *, raw: bool = False) -> list[int]:

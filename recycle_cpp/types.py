@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from recycle_cpp.errors import UsageError
 
 FinishReason = Literal["stop", "length"]
-DraftMode = Literal["auto", "tree", "off"]
+DraftMode = Literal["auto", "tree", "planned", "off"]
 FlashAttention = Literal["auto", "on", "off"]
 CacheType = Literal["f32", "f16", "q8_0", "q4_0"]
 
@@ -143,7 +143,8 @@ class GenerateOptions:
         max_tokens: emit at most this many; None goes on to the end of the context.
         sampling: how tokens are chosen.
         stop: strings that end the text; none of their bytes is delivered.
-        draft: "tree" drafts the static tree, "off" is plain decoding, "auto" takes what was measured to pay.
+        draft: "tree" drafts the static tree, "off" is plain decoding, "auto" takes of these what was measured to pay;
+            "planned", on trial, drafts at each step the tree that promises most tokens per second.
         exact: draft only what leaves the output byte-identical to plain decoding.
         raw: pass the prompt as it is, without the model's chat template.
     """
@@ -167,7 +168,7 @@ class GenerateOptions:
         strings = isinstance(self.stop, tuple) and all(isinstance(stop, str) and stop for stop in self.stop)
         _require(strings, self, "stop", "a tuple of strings that are not empty")
         _require(isinstance(self.sampling, SamplingOptions), self, "sampling", "SamplingOptions")
-        _require(self.draft in ("auto", "tree", "off"), self, "draft", "auto, tree or off")
+        _require(self.draft in get_args(DraftMode), self, "draft", f"one of {', '.join(get_args(DraftMode))}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import pytest
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.backend.tree import TreeBackend
 from recycle_cpp.drafting.drafter import TreeArrays
+from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate
 from recycle_cpp.errors import BackendError
 from recycle_cpp.types import DraftTree
@@ -330,6 +331,17 @@ def path_to(tree: DraftTree, node: int) -> list[int]:
 def path_tokens(tree: DraftTree, node: int) -> list[int]:
     """Return the tokens from the root to a node."""
     return [int(tree.tokens[i]) for i in path_to(tree, node)]
+
+
+def falling(top) -> np.ndarray:
+    """Return logits for candidates, float32[W, k]: half a unit from each to the next."""
+    return np.tile(-0.5 * np.arange(np.shape(top)[1], dtype=np.float32), (len(top), 1))
+
+
+def write_rows(matrix: AdjacencyMatrix, tokens, top) -> None:
+    """Write candidates whose logits nobody cares about into a matrix."""
+    top = np.asarray(top, np.int32)
+    matrix.update(np.asarray(tokens, np.int32), top, falling(top))
 
 
 def both_ways(kernel) -> list[object]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from recycle_cpp.types import CacheType, FloatArray, IntArray
 
 MAX_WIDTH = 96  # rows of one evaluation; the published tree has 81
-MAX_PATHS = 64  # sequence ids; the published tree has 40 leaf paths
+MAX_PATHS = MAX_WIDTH  # sequence ids: a tree has fewer leaf paths than nodes
 _GGML_TYPES: dict[CacheType, int] = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
 
 

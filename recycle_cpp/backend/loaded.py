@@ -6,9 +6,12 @@ import os
 import platform
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
+from recycle_cpp.backend.cost import Curve
 from recycle_cpp.backend.library import TESTED_VERSION, load_library
 from recycle_cpp.backend.llama import MAX_WIDTH, LlamaContext
-from recycle_cpp.backend.measure import ExactWidths, probe_exact_widths, time_widths
+from recycle_cpp.backend.measure import ExactWidths, measure_curve, probe_exact_widths, time_widths
 from recycle_cpp.backend.memory import available_bytes, cache_bytes_per_token, require_room
 from recycle_cpp.backend.model import LlamaModel
 from recycle_cpp.backend.profile import Profile
@@ -27,6 +30,7 @@ DEFAULT_CONTEXT = 4096
 MOST_THREADS_PER_CORE = 8
 PROBE_BATCH = 512  # rows that probes evaluate at once, at most, whatever n_batch the user has
 PROBE_CONTEXT = 4096  # cells of a context made for probing, at most
+SHORT_CELLS = 256  # fill at which widths are compared with each other
 MEASURED_CELLS = 1024  # attention settings are compared at this fill: they do not differ at an empty cache
 
 
@@ -75,15 +79,22 @@ class LoadedModel:
         self.backend = TreeBackend(context, self.model.is_eog, n_ctx, MAX_WIDTH)
 
     def relative_cost(self, width: int) -> float:
-        """Return C(W) = T(W) / T(1) at a short context, measured once and kept."""
-        name = f"cost {width} {self._attention}"
-        cost = self._profile.get(name)
-        if cost is None:
-            self._say(f"measuring what {width} rows cost here (once per model)")
-            seconds = self._probing(512, self.flash_attention, lambda c: time_widths(c, (1, width), 256, repeats=3))
-            cost = seconds[width] / seconds[1]
-            self._profile.put(name, cost)
-        return float(cost)
+        """Return C(W) = T(W) / T(1) at a short context, by the measured curve."""
+        curve = self.curve()
+        seconds = np.array(curve.base) + np.array(curve.slope) * SHORT_CELLS
+        return float(np.interp(width, curve.ladder, seconds) / seconds[0])
+
+    def curve(self) -> Curve:
+        """Return the cost curve, measured once and kept."""
+        name = f"cost curve {self._attention}"
+        kept = self._profile.get(name)
+        if kept is None:
+            self._say("measuring what wide evaluations cost here (once per model)")
+            context = min(max(self.backend.n_ctx, 512), 2 * MEASURED_CELLS)
+            curve = self._probing(context, self.flash_attention, lambda c: measure_curve(c, self.backend.max_width))
+            self._profile.put(name, curve._asdict())
+            return curve
+        return Curve(tuple(kept["ladder"]), tuple(kept["base"]), tuple(kept["slope"]), kept["switch"])
 
     def exact_widths(self) -> ExactWidths:
         """Return which chains are bit-identical to plain decoding, probed once and kept."""
@@ -139,12 +150,12 @@ class LoadedModel:
         if kept is None:
             self._say("measuring which attention is faster here (once per model)")
             seconds = {
-                on: self._probing(2 * MEASURED_CELLS, on, lambda c: time_widths(c, (1, 8), MEASURED_CELLS, repeats=4))
+                on: self._probing(2 * MEASURED_CELLS, on, lambda c: time_widths(c, (1, 4), MEASURED_CELLS, repeats=3))
                 for on in (False, True)
             }
             # Single rows decide; wide ones do where single rows take the same time.
-            first = 1 if abs(seconds[True][1] / seconds[False][1] - 1) > 0.05 else 8
-            kept = seconds[True][first] < seconds[False][first]
+            first = 1 if abs(seconds[True][1].seconds / seconds[False][1].seconds - 1) > 0.05 else 4
+            kept = seconds[True][first].seconds < seconds[False][first].seconds
             self._profile.put("flash attention", kept)
         return bool(kept)
 

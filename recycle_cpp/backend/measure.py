@@ -8,14 +8,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from recycle_cpp.backend.cost import LADDER, Curve, interpolate
+
 if TYPE_CHECKING:
     from recycle_cpp.backend.llama import LlamaContext
     from recycle_cpp.types import FloatArray, IntArray
 
 BLOCK = 64  # tokens that are really evaluated; the cache is filled with copies of their cells
 REGION = 256  # llama.cpp attends over a multiple of 256 cells, and changes its algorithm at such a boundary only
+FULL_CELLS = 1024  # the second fill at which widths are timed
+MEASURED_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+CURVE_SECONDS = 1.5
+HOPELESS = 6.0  # tokens per step that no tree reaches on common text
 EXACT_WIDTH_MOST = 8
 _EXACT_ROUNDS = 4
+
+
+class WidthTime(NamedTuple):
+    """Seconds of one evaluation in a row of equal ones, and what the first after another width takes more."""
+
+    seconds: float
+    switch: float
 
 
 class ExactWidths(NamedTuple):
@@ -65,25 +78,51 @@ def fill_cells(context: LlamaContext, n_cells: int) -> int:
     return block
 
 
-def time_widths(context: LlamaContext, widths: tuple[int, ...], n_cells: int, repeats: int = 5) -> dict[int, float]:
-    """Return the median seconds of one evaluation at each width, with n cells filled; leaves the cache empty.
+def time_widths(context: LlamaContext, widths: tuple[int, ...], n_cells: int, repeats: int) -> dict[int, WidthTime]:
+    """Time evaluations at each width with n cells filled, through the path that decoding uses; empties the cache.
 
-    Widths take turns, so that a slow moment of the machine does not fall on one of them; the first round warms up.
+    The first evaluation of a width after another one also builds its graph; the least of the later ones is what the
+    width costs: a slow moment of the machine only ever adds.
     """
     position = fill_cells(context, n_cells)
-    seconds: dict[int, list[float]] = {width: [] for width in widths}
-    for repeat in range(repeats + 1):
-        for width in widths:
-            tokens = _tokens(context, width, seed=2 + repeat)
-            _run_chain(context, tokens[:1], position)  # the graph is rebuilt where the width changes
-            context.seq_rm(-1, position, -1)
+    found: dict[int, WidthTime] = {}
+    _run_chain(context, _tokens(context, 1, seed=2), position)
+    context.seq_rm(-1, position, -1)
+    for width in widths:
+        seconds = []
+        for repeat in range(repeats + 1):
+            tokens = _tokens(context, width, seed=3 + repeat)
             start = time.perf_counter()
             _run_chain(context, tokens, position)
-            if repeat:
-                seconds[width].append(time.perf_counter() - start)
             context.seq_rm(-1, position, -1)
+            seconds.append(time.perf_counter() - start)
+        least = min(seconds[1:])
+        found[width] = WidthTime(least, max(0.0, seconds[0] - least))
     context.seq_rm(-1, 0, -1)
-    return {width: statistics.median(values) for width, values in seconds.items()}
+    return found
+
+
+def measure_curve(context: LlamaContext, max_width: int, budget: float = CURVE_SECONDS) -> Curve:
+    """Measure T(W, n_past) at a few widths and two fills, and fill in the ladder between them.
+
+    Wide evaluations are measured as long as the budget of seconds lasts and the last one did not cost so much that
+    no tree can repay it; beyond, the curve goes on in a straight line, and decoding corrects it.
+    """
+    started = time.perf_counter()
+    ladder = tuple(width for width in LADDER if width <= max_width) or (1,)
+    full = min(FULL_CELLS, context.n_ctx // 2)
+    low: dict[int, WidthTime] = {}
+    high: dict[int, WidthTime] = {}
+    for width in (width for width in MEASURED_WIDTHS if width <= max_width):
+        low |= time_widths(context, (width,), BLOCK, repeats=2)
+        high |= time_widths(context, (width,), full, repeats=1)
+        spent = time.perf_counter() - started
+        if width > 1 and (spent > budget or low[width].seconds > HOPELESS * low[1].seconds):
+            break
+    slopes = {width: max(0.0, (high[width].seconds - low[width].seconds) / (full - BLOCK)) for width in low}
+    bases = {width: max(1e-6, low[width].seconds - slopes[width] * BLOCK) for width in low}
+    switch = statistics.median([time.switch for width, time in low.items() if width > 1] or [0.0])
+    return Curve(ladder, interpolate(bases, ladder), interpolate(slopes, ladder), switch)
 
 
 def probe_exact_widths(context: LlamaContext, n_ctx: int) -> ExactWidths:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recycle_cpp import __version__
+from recycle_cpp.bench.prompts import BUILT_IN
 from recycle_cpp.cli import options, show
 from recycle_cpp.cli.prompt import argument_text
 from recycle_cpp.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from recycle_cpp.bench.run import TurnResult
 
 DEFAULT_MAX_TOKENS = 128
+FILES = ("prompts", "json_file")  # options that name places on this machine, which a report need not tell
 
 
 @click.command(short_help="Measure the speed on a file of prompts.")
@@ -42,7 +44,7 @@ def bench(**params: Any) -> None:
 
     Prints a table per category and, as the last line of standard output, one JSON object.
     """
-    from recycle_cpp.bench.prompts import BUILT_IN, read_prompts
+    from recycle_cpp.bench.prompts import read_prompts
 
     params["stop"] = tuple(argument_text(stop, "the text of --stop") for stop in params["stop"])
     if params["max_tokens"] is None:
@@ -107,7 +109,8 @@ def _circumstances(runtime: Any, params: dict[str, Any]) -> dict[str, Any]:
         "machine": {"system": platform.platform(), "python": platform.python_version()},
         "model": runtime.name,
         **runtime.facts,
-        "options": {name: value for name, value in params.items() if value is not None},
+        "prompts_file": Path(params["prompts"] or BUILT_IN).name,
+        "options": {name: params[name] for name in params if params[name] is not None and name not in FILES},
     }
 
 

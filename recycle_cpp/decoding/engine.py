@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recycle_cpp.decoding import kernels
-from recycle_cpp.drafting.drafter import Limits
+from recycle_cpp.drafting.drafter import Limits, Outcome
 from recycle_cpp.errors import BackendError, PromptTooLongError, UsageError
 from recycle_cpp.types import PhaseTimes, Step
 
@@ -49,7 +49,7 @@ class Engine:
         self._backend = backend
         self._tokens: list[int] = []  # the cache's tokens, and the pending one if there is any
         self._inexact_from: int | None = None  # position of the first cell that a wide evaluation may have rounded
-        self._values = np.empty(0, np.float32)
+        self._values = np.empty((backend.max_width, 1), np.float32)
         self._maxima = np.empty(min(kernels.LANES, backend.n_vocab), np.float32)
         self._top = np.empty((backend.max_width, 1), np.int32)
 
@@ -97,6 +97,7 @@ class Engine:
         """
         emitted = 0
         self._reserve(request.drafter.top_k)
+        request.drafter.begin(self._tokens)
         while True:
             budget = None if request.max_tokens is None else request.max_tokens - emitted
             step = self._step(request, budget)
@@ -124,11 +125,11 @@ class Engine:
         evaluation = backend.evaluate(tree)
         try:
             clock.append(time.perf_counter())
-            top = self._top_k(evaluation.logits)
+            top, values = self._top_k(evaluation.logits)
             clock.append(time.perf_counter())
             path, tokens = self._verify(tree, evaluation.logits, top, request.sampler)
             clock.append(time.perf_counter())
-            drafter.update(tree, top)
+            drafter.update(Outcome(tree, top, values, tokens))
             clock.append(time.perf_counter())
             backend.commit(path)
         except BaseException:
@@ -138,6 +139,7 @@ class Engine:
             self._inexact_from = backend.n_past - len(path)
         self._tokens += tokens
         clock.append(time.perf_counter())
+        drafter.observe(tree.width, backend.n_past - len(path), clock[-1] - clock[0])
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)
         return Step(tuple(tokens), tree.width, times, self._finish_reason(tokens, budget))
@@ -149,7 +151,7 @@ class Engine:
         width = min(room, self._backend.max_width)
         if exact is not None:
             width = min(width, exact.at(n_past))
-        return Limits(width, (room if budget is None else min(room, budget)) - 1)
+        return Limits(n_past, width, (room if budget is None else min(room, budget)) - 1)
 
     def _verify(
         self, tree: DraftTree, logits: FloatArray, top: IntArray, sampler: Sampler
@@ -182,14 +184,14 @@ class Engine:
 
     def _reserve(self, top_k: int) -> None:
         """Make the top-k buffers for a drafter; a step makes none."""
-        if len(self._values) != top_k:
-            self._values = np.empty(top_k, np.float32)
+        if self._top.shape[1] != top_k:
+            self._values = np.empty((self._backend.max_width, top_k), np.float32)
             self._top = np.empty((self._backend.max_width, top_k), np.int32)
 
-    def _top_k(self, logits: FloatArray) -> IntArray:
-        top = self._top[: len(logits)]
-        kernels.top_k(logits, top, self._values, self._maxima)
-        return top
+    def _top_k(self, logits: FloatArray) -> tuple[IntArray, FloatArray]:
+        top, values = self._top[: len(logits)], self._values[: len(logits)]
+        kernels.top_k(logits, top, values, self._maxima)
+        return top, values
 
 
 def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

@@ -73,24 +73,24 @@ def top_k(logits: FloatArray, ids: IntArray, values: FloatArray, maxima: FloatAr
     Args:
         logits: float32[W, n_vocab].
         ids: int32[W, k], overwritten; -1 where a row has fewer than k numbers (NaN is none).
-        values: float32[k], overwritten.
+        values: float32[W, k], overwritten: their logits; -inf where there is none.
         maxima: float32[min(512, n_vocab)], overwritten.
     """
     lanes = len(maxima)
     for w in range(logits.shape[0]):
         row = logits[w]
         whole = _lane_maxima(row, maxima)
-        floor = _floor_of_best(maxima, values)
-        best = ids[w]
-        values[:] = -np.inf
+        best, best_values = ids[w], values[w]
+        floor = _floor_of_best(maxima, best_values)
+        best_values[:] = -np.inf
         best[:] = 2147483647
         for lane in range(lanes):
             if maxima[lane] >= floor:
                 for token in range(lane, whole, lanes):
                     if row[token] >= floor:
-                        _insert(row[token], token, best, values)
+                        _insert(row[token], token, best, best_values)
         for token in range(whole, len(row)):
-            _insert(row[token], token, best, values)
+            _insert(row[token], token, best, best_values)
         for j in range(len(best)):
             if best[j] == 2147483647:
                 best[j] = -1

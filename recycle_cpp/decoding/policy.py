@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from recycle_cpp.backend.cost import CostCurve
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
-from recycle_cpp.drafting.matrix import AdjacencyMatrix
+from recycle_cpp.drafting.planned import Knowledge, PlannedDrafter
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.loaded import LoadedModel
@@ -38,7 +40,7 @@ class Policy:
 
     def __init__(self, loaded: LoadedModel) -> None:
         self._loaded = loaded
-        self.matrix = AdjacencyMatrix(loaded.model.n_vocab)
+        self.knowledge = Knowledge(loaded.model.n_vocab)
         self._plain = PlainDrafter()
 
     def choose(self, options: GenerateOptions) -> Choice:
@@ -50,6 +52,8 @@ class Policy:
             return Choice(self._plain, exact, "drafting is off: this architecture's memory cannot hold a tree")
         if options.exact:
             return self._exact_choice(options)
+        if options.draft == "planned":
+            return Choice(self._planned, None, "")
         published = template.published()
         if options.draft == "auto":
             width = min(published.width, self._loaded.backend.max_width)
@@ -57,7 +61,11 @@ class Policy:
             if cost > TREE_TOKENS_PER_STEP:
                 note = f"drafting is off: {width} rows cost {cost:.1f} times one row here"
                 return Choice(self._plain, None, note)
-        return Choice(TemplateDrafter(self.matrix, published), None, "")
+        return Choice(TemplateDrafter(self.knowledge.matrix, published), None, "")
+
+    @cached_property
+    def _planned(self) -> PlannedDrafter:
+        return PlannedDrafter(self.knowledge, CostCurve(self._loaded.curve()))
 
     def _exact_choice(self, options: GenerateOptions) -> Choice:
         exact = self._loaded.exact_widths()
@@ -70,4 +78,4 @@ class Policy:
                 note = f"exact: plain decoding, since {exact.width} rows cost {cost:.1f} times one row here"
                 return Choice(self._plain, exact, note)
         note = f"exact: chains of up to {exact.width} rows within the first {exact.n_cells} tokens, plain beyond"
-        return Choice(TemplateDrafter(self.matrix, template.chain(exact.width)), exact, note)
+        return Choice(TemplateDrafter(self.knowledge.matrix, template.chain(exact.width)), exact, note)

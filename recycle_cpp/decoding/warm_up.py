@@ -9,13 +9,27 @@ import numpy as np
 
 from recycle_cpp.decoding import kernels
 from recycle_cpp.drafting import template
-from recycle_cpp.drafting.drafter import Limits, TemplateDrafter
-from recycle_cpp.drafting.matrix import AdjacencyMatrix
+from recycle_cpp.drafting.drafter import Limits, Outcome, TemplateDrafter
+from recycle_cpp.drafting.planned import Knowledge, PlannedDrafter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
 _SLOW_SECONDS = 1.0
+
+
+class _Flat:
+    """Costs under which two rows cost as much as one, so that both are drafted."""
+
+    ladder = (1, 2)
+
+    def seconds(self, n_past: int) -> NDArray[np.float64]:
+        return np.ones(2)
+
+    def observe(self, width: int, n_past: int, seconds: float) -> None:
+        pass
 
 
 def warm_up(say: Callable[[str], None]) -> None:
@@ -25,12 +39,14 @@ def warm_up(say: Callable[[str], None]) -> None:
         say: told, afterwards, if that took long enough to wonder.
     """
     start = time.perf_counter()
-    drafter = TemplateDrafter(AdjacencyMatrix(n_vocab=4, top_k=2), template.chain(2))
-    top = np.zeros((1, 2), np.int32)
-    kernels.top_k(np.zeros((1, 4), np.float32), top, np.zeros(2, np.float32), np.zeros(4, np.float32))
-    for _ in range(2):  # the second draft finds the row that the first update made
-        tree = drafter.draft(0, Limits(width=2, depth=1))
-        drafter.update(tree, np.repeat(top, tree.width, axis=0))
+    knowledge = Knowledge(n_vocab=16)
+    top, values = np.zeros((2, 8), np.int32), np.zeros((2, 8), np.float32)
+    kernels.top_k(np.zeros((2, 16), np.float32), top, values, np.zeros(16, np.float32))
+    for drafter in (PlannedDrafter(knowledge, _Flat()), TemplateDrafter(knowledge.matrix, template.chain(2))):
+        drafter.begin([1, 2, 1, 2, 1])
+        for _ in range(2):  # the second draft finds the row that the first update made
+            tree = drafter.draft(1, Limits(n_past=0, width=2, depth=1))
+            drafter.update(Outcome(tree, top[: tree.width], values[: tree.width], [1]))
     kernels.find_child(0, 1, tree.tokens, tree.parents)
     seconds = time.perf_counter() - start
     if seconds > _SLOW_SECONDS:

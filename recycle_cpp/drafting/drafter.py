@@ -6,25 +6,45 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from recycle_cpp.drafting import kernels
+from recycle_cpp.drafting.kernels import fixed as kernels
 from recycle_cpp.types import DraftTree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recycle_cpp.drafting.matrix import AdjacencyMatrix
     from recycle_cpp.drafting.template import TreeTemplate
-    from recycle_cpp.types import IntArray
+    from recycle_cpp.types import FloatArray, IntArray
 
 
 class Limits(NamedTuple):
     """What the context, the batch and the token budget still hold.
 
     Attributes:
+        n_past: position of the root.
         width: rows of the evaluation at most, the root included.
         depth: depth of a node at most; a path of this depth emits depth + 1 tokens.
     """
 
+    n_past: int
     width: int
     depth: int
+
+
+class Outcome(NamedTuple):
+    """What the model said of a draft tree.
+
+    Attributes:
+        tree: the evaluated tree.
+        top: int32[W, k], the best candidates at each node, best first.
+        values: float32[W, k], their logits.
+        emitted: the tokens of the accepted path, then the bonus token.
+    """
+
+    tree: DraftTree
+    top: IntArray
+    values: FloatArray
+    emitted: list[int]
 
 
 class Drafter(Protocol):
@@ -34,11 +54,19 @@ class Drafter(Protocol):
     def top_k(self) -> int:
         """Candidates wanted from each logits row, at least 1."""
 
+    def begin(self, tokens: Sequence[int]) -> None:
+        """Take note of the tokens that a run starts after, the pending one last; some drafters need not."""
+        return
+
     def draft(self, root: int, limits: Limits) -> DraftTree:
         """Return a draft tree below the pending token; its arrays live until the next draft."""
 
-    def update(self, tree: DraftTree, top: IntArray) -> None:
-        """Learn from int32[W, k], the best candidates at each node of the evaluated tree."""
+    def update(self, outcome: Outcome) -> None:
+        """Learn from a verified tree."""
+
+    def observe(self, width: int, n_past: int, seconds: float) -> None:
+        """Take note of what a step of this width cost, with the root at n_past; some drafters need not."""
+        return
 
 
 class TreeArrays:
@@ -59,7 +87,7 @@ class TreeArrays:
         return DraftTree(*self._out[:, :n])
 
 
-class TemplateDrafter:
+class TemplateDrafter(Drafter):
     """Fills a fixed template from the adjacency matrix (the paper's method, and chains)."""
 
     def __init__(self, matrix: AdjacencyMatrix, template: TreeTemplate) -> None:
@@ -91,18 +119,21 @@ class TemplateDrafter:
         )
         return arrays.lay_out(n)
 
-    def update(self, tree: DraftTree, top: IntArray) -> None:
+    def update(self, outcome: Outcome) -> None:
         """Write each node's candidates into the row of its token."""
-        self._matrix.update(tree.tokens, top)
+        self._matrix.update(outcome.tree.tokens, outcome.top, outcome.values)
 
 
-class PlainDrafter:
+class PlainDrafter(Drafter):
     """Drafts nothing and learns nothing: plain decoding, the same step with W = 1."""
-
-    top_k = 1
 
     def __init__(self) -> None:
         self._arrays = TreeArrays(1)
+
+    @property
+    def top_k(self) -> int:
+        """Candidates wanted from each logits row: the best one."""
+        return 1
 
     def draft(self, root: int, limits: Limits) -> DraftTree:
         """Return the root alone."""
@@ -111,5 +142,5 @@ class PlainDrafter:
         self._arrays.depths[0] = 0
         return self._arrays.lay_out(1)
 
-    def update(self, tree: DraftTree, top: IntArray) -> None:
+    def update(self, outcome: Outcome) -> None:
         """Do nothing."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recycle_cpp.drafting import kernels
+from recycle_cpp.drafting.kernels import fixed as kernels
 
 if TYPE_CHECKING:
-    from recycle_cpp.types import IntArray
+    from recycle_cpp.types import FloatArray, IntArray
 
 TOP_K = 8
-MAX_ROWS = 32_768  # a row costs 36 bytes; with 262,144 tokens of index the whole is 1.7 MB
+MAX_ROWS = 24_576  # a row costs 44 bytes; with 262,144 tokens of index the whole is 1.6 MB
 
 
 class AdjacencyMatrix:
@@ -24,6 +24,7 @@ class AdjacencyMatrix:
     Attributes:
         row_of: int16[n_vocab], row of each token; -1 for none.
         rows: int32[n_rows, k], candidates in falling order; -1 for none.
+        gaps: uint8[n_rows, k], distance of each candidate's logit from the best one's, in sixteenths, at most 255.
         owner: int32[n_rows], token of each row; -1 for none.
     """
 
@@ -31,6 +32,7 @@ class AdjacencyMatrix:
         n_rows = min(n_vocab, max_rows)
         self.row_of = np.full(n_vocab, -1, np.int16)
         self.rows = np.full((n_rows, top_k), -1, np.int32)
+        self.gaps = np.full((n_rows, top_k), 255, np.uint8)
         self.owner = np.full(n_rows, -1, np.int32)
         self._made = 0
 
@@ -47,21 +49,28 @@ class AdjacencyMatrix:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.row_of.nbytes + self.rows.nbytes + self.owner.nbytes
+        return self.row_of.nbytes + self.rows.nbytes + self.gaps.nbytes + self.owner.nbytes
 
     def row(self, token: int) -> IntArray | None:
         """Return the candidates of a token, int32[k], or None if it was never seen; a view until the next update."""
         row = self.row_of[token]
         return None if row < 0 else self.rows[row]
 
-    def update(self, tokens: IntArray, top: IntArray) -> None:
-        """Write int32[W, k] candidates into the rows of int32[W] tokens; the later of two equal tokens wins."""
-        self._made = kernels.update_rows(tokens, top, self.row_of, self.rows, self.owner, self._made)
+    def update(self, tokens: IntArray, top: IntArray, values: FloatArray) -> None:
+        """Write candidates into the rows of their tokens; the later of two equal tokens wins.
+
+        Args:
+            tokens: int32[W].
+            top: int32[W, k], best first.
+            values: float32[W, k], their logits.
+        """
+        self._made = kernels.update_rows(tokens, top, values, self.row_of, self.rows, self.gaps, self.owner, self._made)
 
     def reset(self) -> None:
         """Forget everything."""
         self.row_of.fill(-1)
         self.rows.fill(-1)
+        self.gaps.fill(255)
         self.owner.fill(-1)
         self._made = 0
 

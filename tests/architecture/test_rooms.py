@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "cli": {*FRONT, "models", "bench", "server"},  # its commands list models, run the bench, start the server
     "setup": {"errors", "version"},
 }
-NUMBA = {"drafting/kernels.py", "decoding/kernels.py"}
+NUMBA = {file for file in FILES if file.startswith("drafting/kernels/") and not file.endswith("__init__.py")}
+NUMBA |= {"decoding/kernels.py"}
 LLAMA_CPP = {"decoding/samplers.py", "text/chat.py", "setup/probe.py"}  # and all of backend/
 
 
@@ -95,13 +96,14 @@ def test_only_the_kernels_import_numba_and_only_named_files_llama_cpp() -> None:
         return {file for file, tree in FILES.items() if library in {name.split(".")[0] for name in imports_of(tree)}}
 
     assert importing("numba") == NUMBA
+    assert len(NUMBA) > 5
     assert {file for file in importing("llama_cpp") if not file.startswith("backend/")} == LLAMA_CPP
 
 
 @pytest.mark.parametrize("file", sorted(NUMBA))
 def test_every_kernel_is_compiled_in_the_called_form_to_disk_and_without_the_lock(file: str) -> None:
     kernels = functions_of(FILES[file])
-    assert len(kernels) >= 2
+    assert kernels
     for kernel in kernels:
         assert [ast.unparse(decorator) for decorator in kernel.decorator_list] == ["njit(cache=True, nogil=True)"]
 

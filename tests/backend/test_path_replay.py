@@ -53,7 +53,7 @@ class Replay:
         engine.prepare(self.model.tokenize(TEXT, add_special=True, parse_special=True))
         steps = list(engine.steps(Request(drafter, GreedySampler(), 30)))
         assert sum(step.n_accepted for step in steps) > 5
-        trees = (drafter.draft(root, Limits(81, 6)) for root in engine.tokens)
+        trees = (drafter.draft(root, Limits(0, 81, 6)) for root in engine.tokens)
         return max((DraftTree(*(a.copy() for a in tree)) for tree in trees), key=lambda tree: tree.width)
 
     def tree_rows(self, tree: DraftTree) -> np.ndarray:

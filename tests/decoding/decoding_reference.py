@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 
-def top_k(row: list[float], k: int) -> list[int]:
-    """Return the k best tokens of a row, best first, the lower id first among equals; -1 where numbers run out."""
+def top_k(row: list[float], k: int) -> tuple[list[int], list[float]]:
+    """Return the k best tokens of a row and their logits, best first, the lower id first among equals.
+
+    Where numbers run out, -1 and -inf.
+    """
     numbers = [(-value, token) for token, value in enumerate(row) if not math.isnan(value)]
-    best = [token for _, token in sorted(numbers)[:k]]
-    return best + [-1] * (k - len(best))
+    best = sorted(numbers)[:k] + [(math.inf, -1)] * (k - len(numbers))
+    return [token for _, token in best], [-value for value, _ in best]
 
 
 def find_child(node: int, token: int, tokens: list[int], parents: list[int]) -> int:

@@ -20,12 +20,15 @@ SEEDS = st.integers(0, 2**32 - 1)
 TOP_K = both_ways(kernels.top_k)
 
 
-def run_top_k(kernel, logits: np.ndarray, k: int) -> list[list[int]]:
+def run_top_k(kernel, logits: np.ndarray, k: int) -> list[tuple[list[int], list[float]]]:
+    """Return ids and logits of each row."""
     n_rows, n_vocab = logits.shape
     ids = np.full((n_rows + 1, k), -99, np.int32)
-    kernel(logits, ids[:n_rows], np.full(k, NAN, np.float32), np.full(min(kernels.LANES, n_vocab), NAN, np.float32))
+    values = np.full((n_rows + 1, k), NAN, np.float32)
+    kernel(logits, ids[:n_rows], values[:n_rows], np.full(min(kernels.LANES, n_vocab), NAN, np.float32))
     assert (ids[n_rows] == -99).all(), "the kernel wrote behind its last row"
-    return ids[:n_rows].tolist()
+    assert np.isnan(values[n_rows]).all(), "the kernel wrote behind its last row"
+    return list(zip(ids[:n_rows].tolist(), values[:n_rows].tolist(), strict=True))
 
 
 def check_top_k(kernel, logits: np.ndarray, k: int) -> None:
@@ -35,9 +38,12 @@ def check_top_k(kernel, logits: np.ndarray, k: int) -> None:
 @pytest.mark.parametrize("kernel", TOP_K)
 def test_a_worked_example_of_top_k(kernel) -> None:
     logits = np.array([[0.5, 2.0, -1.0, 2.0, INF, 0.5], [NAN, -INF, -3.0, NAN, -INF, NAN]], np.float32)
-    assert run_top_k(kernel, logits, 4) == [[4, 1, 3, 0], [2, 1, 4, -1]]
-    assert run_top_k(kernel, logits, 1) == [[4], [2]]
-    assert run_top_k(kernel, logits, 8) == [[4, 1, 3, 0, 5, 2, -1, -1], [2, 1, 4, -1, -1, -1, -1, -1]]
+    assert run_top_k(kernel, logits, 4) == [([4, 1, 3, 0], [INF, 2, 2, 0.5]), ([2, 1, 4, -1], [-3, -INF, -INF, -INF])]
+    assert run_top_k(kernel, logits, 1) == [([4], [INF]), ([2], [-3])]
+    assert run_top_k(kernel, logits, 8) == [
+        ([4, 1, 3, 0, 5, 2, -1, -1], [INF, 2, 2, 0.5, 0.5, -1, -INF, -INF]),
+        ([2, 1, 4, -1, -1, -1, -1, -1], [-3, *[-INF] * 7]),
+    ]
 
 
 @pytest.mark.parametrize("kernel", TOP_K)

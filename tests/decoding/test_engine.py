@@ -40,9 +40,9 @@ class FailingDrafter(TemplateDrafter):
         self._count("draft")
         return super().draft(root, limits)
 
-    def update(self, tree, top) -> None:
+    def update(self, outcome) -> None:
         self._count("update")
-        super().update(tree, top)
+        super().update(outcome)
 
 
 MODELS = [ToyModel(seed, eog=-50) for seed in range(3)]

@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from fakes import EOG, HashSampler, ToyModel, fake_backend, random_template
+from fakes import EOG, HashSampler, ToyModel, fake_backend, random_template, write_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,8 +31,8 @@ def garbage_matrix(rng: np.random.Generator, n_vocab: int, share: float) -> Adja
     """Return a matrix whose rows are random: a share of the vocabulary, with repeats and holes."""
     matrix = AdjacencyMatrix(n_vocab)
     n = int(share * n_vocab)
-    tokens = rng.permutation(n_vocab)[:n].astype(np.int32)
-    matrix.update(tokens, rng.integers(-1, n_vocab, (n, 8)).astype(np.int32))
+    tokens = rng.permutation(n_vocab)[:n]
+    write_rows(matrix, tokens, rng.integers(-1, n_vocab, (n, 8)))
     return matrix
 
 
@@ -167,7 +167,7 @@ def test_an_end_of_generation_token_inside_a_drafted_path_ends_text_and_cache_ex
     runs = Runs(model, chain(8), n_ctx=100)
     said = [prompt[-1], *text, 7, 8, 9]
     candidates = np.repeat(np.array(said[1:], np.int32)[:, None], 8, axis=1)
-    runs.matrix.update(np.array(said[:-1], np.int32), candidates)
+    write_rows(runs.matrix, said[:-1], candidates)
     drafted, draft = [], runs.drafter.draft
     runs.drafter.draft = lambda root, limits: drafted.append(draft(root, limits)) or drafted[-1]
     assert runs.check(prompt) == text

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from recycle_cpp.backend.cost import Curve
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.decoding.policy import Choice, Policy
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
+from recycle_cpp.drafting.planned import PlannedDrafter
 from recycle_cpp.types import GenerateOptions
 
 
@@ -64,3 +66,18 @@ def test_a_memory_that_cannot_branch_is_decoded_plainly_with_the_reason(options)
     choice = choose(can_branch=False, **options)
     assert isinstance(choice.drafter, PlainDrafter)
     assert choice.note == "drafting is off: this architecture's memory cannot hold a tree"
+
+
+def test_all_requests_share_one_planned_drafter_and_its_curve_is_measured_once() -> None:
+    measured: list[Curve] = []
+
+    def curve() -> Curve:
+        measured.append(Curve((1, 2), (1.0, 1.5), (0.0, 0.0), 0.0))
+        return measured[-1]
+
+    model = SimpleNamespace(n_vocab=48, can_branch=True)
+    policy = Policy(SimpleNamespace(model=model, curve=curve))
+    first, second = (policy.choose(GenerateOptions(draft="planned", max_tokens=n)) for n in (1, 2))
+    assert isinstance(first.drafter, PlannedDrafter)
+    assert first.drafter is second.drafter
+    assert len(measured) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
@@ -61,11 +62,16 @@ class SlowMatrix:
 
     def __init__(self, n_rows: int) -> None:
         self.rows: OrderedDict[int, list[int]] = OrderedDict()
+        self.gaps: dict[int, list[int]] = {}
         self._n_rows = n_rows
 
-    def update(self, tokens, top) -> None:
+    def update(self, tokens, top, values) -> None:
         """Write rows in order; a token that has one keeps its age."""
-        for token, candidates in zip(tokens, top, strict=True):
+        for token, candidates, logits in zip(tokens, top, values, strict=True):
             if token not in self.rows and len(self.rows) == self._n_rows:
-                self.rows.popitem(last=False)
+                del self.gaps[self.rows.popitem(last=False)[0]]
             self.rows[token] = list(candidates)
+            self.gaps[token] = [
+                255 if candidate < 0 or not (logits[0] - logit) * 16 < 255 else math.floor((logits[0] - logit) * 16)
+                for candidate, logit in zip(candidates, logits, strict=True)
+            ]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from drafting_reference import SlowMatrix, draft, preorder
-from fakes import both_ways, random_parents, random_template
+from fakes import both_ways, falling, random_parents, random_template, write_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recycle_cpp.drafting import kernels, template
+from recycle_cpp.drafting import template
+from recycle_cpp.drafting.kernels import fixed as kernels
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate
 
 EDGE_WIDTHS = [*range(1, 6), *range(7, 10), *range(15, 18), *range(31, 34), *range(63, 66), 81]
 SEEDS = st.integers(0, 2**32 - 1)
+INF = math.inf
 
 
 def run_draft(kernel, root: int, width: int, depth: int, shape: TreeTemplate, matrix: AdjacencyMatrix):
@@ -42,15 +46,14 @@ def filled_matrix(rng: np.random.Generator, n_vocab: int, share: float) -> tuple
     for token in rng.permutation(n_vocab)[: int(share * n_vocab)].tolist():
         candidates = rng.integers(0, n_vocab, rng.integers(0, 9)).tolist()
         content[token] = candidates
-        row = np.array([candidates + [-1] * (8 - len(candidates))], np.int32)
-        matrix.update(np.array([token], np.int32), row)
+        write_rows(matrix, [token], [candidates + [-1] * (8 - len(candidates))])
     return matrix, content
 
 
 @pytest.mark.parametrize("kernel", both_ways(kernels.draft_bfs))
 def test_a_worked_example_of_a_draft(kernel) -> None:
     matrix = AdjacencyMatrix(10)
-    matrix.update(np.array([3, 5], np.int32), np.array([[5, 7, 1, 0, 2, 4, 6, 8], [9, 3, 0, 1, 2, 4, 6, 7]], np.int32))
+    write_rows(matrix, [3, 5], [[5, 7, 1, 0, 2, 4, 6, 8], [9, 3, 0, 1, 2, 4, 6, 7]])
     shape = TreeTemplate(np.array([-1, 0, 0, 1, 1, 2], np.int32), np.array([0, 0, 1, 0, 1, 0], np.int32))
     # The root 3 drafts 5 and 7; 5 drafts 9 and 3; 7 was never seen, so the last slot stays empty.
     whole = ([3, 5, 7, 9, 3], [-1, 0, 0, 1, 1], [0, 1, 1, 2, 2])
@@ -132,25 +135,39 @@ def test_layouts_equal_the_reference_at_edge_widths(kernel, width: int) -> None:
         check_layout(kernel, list(range(width)), parents)
 
 
-def run_update(kernel, n_vocab: int, n_rows: int, batches) -> tuple[dict[int, list[int]], int]:
-    """Run updates on an empty matrix; return what its arrays say, read without its own methods, and the counter."""
+def run_update(kernel, n_vocab: int, n_rows: int, batches) -> tuple[dict[int, list[int]], dict[int, list[int]], int]:
+    """Run updates on an empty matrix; return candidates and gaps by token, read from its arrays, and the counter."""
     matrix = AdjacencyMatrix(n_vocab, top_k=4, max_rows=n_rows)
     made = 0
-    for tokens, top in batches:
-        made = kernel(tokens, top, matrix.row_of, matrix.rows, matrix.owner, made)
+    for tokens, top, values in batches:
+        made = kernel(tokens, top, values, matrix.row_of, matrix.rows, matrix.gaps, matrix.owner, made)
     content = {int(t): matrix.rows[matrix.row_of[t]].tolist() for t in np.flatnonzero(matrix.row_of >= 0)}
+    gaps = {token: matrix.gaps[matrix.row_of[token]].tolist() for token in content}
     owners = {int(token): row for row, token in enumerate(matrix.owner) if token >= 0}
     assert owners == {token: int(matrix.row_of[token]) for token in content}
-    return content, made
+    return content, gaps, made
 
 
 @pytest.mark.parametrize("kernel", both_ways(kernels.update_rows))
 def test_a_worked_example_of_an_update(kernel) -> None:
     tokens = np.array([6, 2, 6], np.int32)
     top = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [9, 8, 7, -1]], np.int32)
-    assert run_update(kernel, 10, 10, [(tokens, top)]) == ({6: [9, 8, 7, -1], 2: [5, 6, 7, 8]}, 2)
+    values = np.array([[9, 8, 7, 6], [5.5, 5.5, 5.25, -90], [3, 2.97, -12.9, -INF]], np.float32)
+    gaps = {6: [0, 0, 254, 255], 2: [0, 0, 4, 255]}
+    assert run_update(kernel, 10, 10, [(tokens, top, values)]) == ({6: [9, 8, 7, -1], 2: [5, 6, 7, 8]}, gaps, 2)
     # One row only: 2 takes it from 6, and 6 takes it back.
-    assert run_update(kernel, 10, 1, [(tokens, top)]) == ({6: [9, 8, 7, -1]}, 3)
+    assert run_update(kernel, 10, 1, [(tokens, top, values)]) == ({6: [9, 8, 7, -1]}, {6: gaps[6]}, 3)
+
+
+@pytest.mark.parametrize("kernel", both_ways(kernels.update_rows))
+@pytest.mark.parametrize(
+    ("values", "gaps"),
+    [([2, -INF, -INF, -INF], [0, 255, 255, 255]), ([-INF] * 4, [255] * 4), ([INF, INF, 1, 0], [255] * 4)],
+)
+def test_an_infinite_logit_is_as_far_from_the_best_as_can_be(kernel, values, gaps) -> None:
+    batch = (np.array([6], np.int32), np.array([[1, 2, 3, 4]], np.int32), np.array([values], np.float32))
+    with np.errstate(invalid="ignore"):
+        assert run_update(kernel, 10, 10, [batch])[1] == {6: gaps}
 
 
 def check_update(kernel, rng: np.random.Generator, widths: list[int]) -> None:
@@ -160,9 +177,11 @@ def check_update(kernel, rng: np.random.Generator, widths: list[int]) -> None:
     for width in widths:
         tokens = rng.integers(0, n_vocab, width).astype(np.int32)
         top = rng.integers(-1, n_vocab, (width, 4)).astype(np.int32)
-        batches.append((tokens, top))
-        slow.update(tokens.tolist(), top.tolist())
-    assert run_update(kernel, n_vocab, n_rows, batches)[0] == slow.rows
+        values = falling(top) if rng.uniform() < 0.3 else -np.sort(rng.normal(0, 5, (width, 4))).astype(np.float32)
+        batches.append((tokens, top, values))
+        slow.update(tokens.tolist(), top.tolist(), values.tolist())
+    with np.errstate(invalid="ignore"):
+        assert run_update(kernel, n_vocab, n_rows, batches)[:2] == (slow.rows, slow.gaps)
 
 
 @pytest.mark.parametrize("kernel", both_ways(kernels.update_rows))

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fakes import falling, write_rows
 
-from recycle_cpp.drafting.drafter import Limits, PlainDrafter, TemplateDrafter
-from recycle_cpp.drafting.matrix import AdjacencyMatrix
+from recycle_cpp.drafting.drafter import Limits, Outcome, PlainDrafter, TemplateDrafter
+from recycle_cpp.drafting.matrix import MAX_ROWS, AdjacencyMatrix
 from recycle_cpp.drafting.template import chain, published
+from recycle_cpp.types import DraftTree
 
 
 def learn(matrix: AdjacencyMatrix, *rows: tuple[int, list[int]]) -> None:
-    matrix.update(np.array([token for token, _ in rows], np.int32), np.array([top for _, top in rows], np.int32))
+    write_rows(matrix, [token for token, _ in rows], [top for _, top in rows])
+
+
+def outcome(tree: DraftTree, top: list[list[int]]) -> Outcome:
+    return Outcome(tree, np.array(top, np.int32), falling(top), [top[0][0]])
 
 
 def small(max_rows: int = 8) -> AdjacencyMatrix:
@@ -33,8 +39,8 @@ def test_a_token_never_seen_has_no_row_and_drafts_nothing() -> None:
     learn(matrix, (4, [5, 6, 7, 8, 9, 0, 1, 2]))
     assert matrix.row(5) is None
     drafter = TemplateDrafter(matrix, published())
-    assert drafter.draft(5, Limits(81, 9)).tokens.tolist() == [5]
-    assert drafter.draft(4, Limits(81, 9)).tokens.tolist() == [4, 5, 6, 7, 8, 9, 0, 1, 2]
+    assert drafter.draft(5, Limits(0, 81, 9)).tokens.tolist() == [5]
+    assert drafter.draft(4, Limits(0, 81, 9)).tokens.tolist() == [4, 5, 6, 7, 8, 9, 0, 1, 2]
 
 
 def test_past_the_last_row_the_oldest_goes() -> None:
@@ -55,7 +61,7 @@ def test_reset_forgets_everything() -> None:
     matrix.reset()
     fresh = small(max_rows=2)
     assert matrix.n_rows == 0
-    for name in ("row_of", "rows", "owner"):
+    for name in ("row_of", "rows", "gaps", "owner"):
         assert np.array_equal(getattr(matrix, name), getattr(fresh, name)), name
     learn(matrix, (9, [1, 2]))
     assert matrix.row(9).tolist() == [1, 2]
@@ -65,18 +71,20 @@ def test_reset_forgets_everything() -> None:
 @pytest.mark.parametrize("n_vocab", [49_152, 151_936, 262_144])
 def test_the_whole_state_stays_below_two_million_bytes_at_any_vocabulary(n_vocab: int) -> None:
     matrix = AdjacencyMatrix(n_vocab)
-    assert matrix.nbytes == matrix.row_of.nbytes + matrix.rows.nbytes + matrix.owner.nbytes
-    assert 36 * 32_768 < matrix.nbytes < 2_000_000
+    arrays = (matrix.row_of, matrix.rows, matrix.gaps, matrix.owner)
+    assert matrix.nbytes == sum(array.nbytes for array in arrays)
+    assert 44 * MAX_ROWS < matrix.nbytes < 2_000_000
 
 
 def test_every_row_of_a_full_matrix_can_be_reached() -> None:
     matrix = AdjacencyMatrix(49_152)
-    tokens = np.arange(32_770, dtype=np.int32)
-    matrix.update(tokens, np.repeat(tokens[:, None], 8, axis=1))
+    tokens = np.arange(MAX_ROWS + 2, dtype=np.int32)
+    write_rows(matrix, tokens, np.repeat(tokens[:, None], 8, axis=1))
     matrix.check_integrity()
-    assert matrix.n_rows == 32_768
+    assert matrix.n_rows == MAX_ROWS
     assert [matrix.row(token) for token in (0, 1)] == [None, None]
-    assert [int(matrix.row(token)[7]) for token in (2, 32_767, 32_768, 32_769)] == [2, 32_767, 32_768, 32_769]
+    ends = [2, MAX_ROWS - 1, MAX_ROWS, MAX_ROWS + 1]
+    assert [int(matrix.row(token)[7]) for token in ends] == ends
 
 
 CORRUPTIONS = {
@@ -105,17 +113,17 @@ def test_the_integrity_check_finds_it_when(fault: str) -> None:
 
 def test_the_plain_drafter_returns_the_root_alone_and_learns_nothing() -> None:
     drafter = PlainDrafter()
-    tree = drafter.draft(7, Limits(81, 9))
-    drafter.update(tree, np.array([[3]], np.int32))
-    assert [column.tolist() for column in drafter.draft(7, Limits(81, 9))] == [[7], [-1], [0], [0], [1]]
+    tree = drafter.draft(7, Limits(0, 81, 9))
+    drafter.update(outcome(tree, [[3]]))
+    assert [column.tolist() for column in drafter.draft(7, Limits(0, 81, 9))] == [[7], [-1], [0], [0], [1]]
 
 
 def test_a_drafter_that_learned_a_text_drafts_it() -> None:
     drafter = TemplateDrafter(AdjacencyMatrix(10, top_k=2), chain(4))
-    tree = drafter.draft(1, Limits(4, 3))
+    tree = drafter.draft(1, Limits(0, 4, 3))
     assert tree.width == 1
     for token, following in ((1, 2), (2, 3), (3, 4)):
-        drafter.update(drafter.draft(token, Limits(1, 0)), np.array([[following, 0]], np.int32))
-    tree = drafter.draft(1, Limits(4, 3))
+        drafter.update(outcome(drafter.draft(token, Limits(0, 1, 0)), [[following, 0]]))
+    tree = drafter.draft(1, Limits(0, 4, 3))
     assert tree.tokens.tolist() == [1, 2, 3, 4]
     assert (int(tree.leaf_count[0]), tree.depths.tolist()) == (1, [0, 1, 2, 3])

@@ -95,7 +95,7 @@ def test_the_next_turn_of_a_chat_evaluates_only_what_is_new(smollm: Runtime) -> 
     assert smollm.generate(turn, options()).timings.prompt_n == len(prompt) - 1 - common
 
 
-def test_forgetting_empties_matrix_and_cache(smollm: Runtime) -> None:
+def test_forgetting_empties_what_was_learned_and_the_cache(smollm: Runtime) -> None:
     smollm.generate(PROMPTS[1], options(draft="tree"))
     smollm.forget()
     again = smollm.generate(PROMPTS[1], options(draft="tree", max_tokens=1)).timings

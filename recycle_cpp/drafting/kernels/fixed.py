@@ -1,7 +1,4 @@
-"""Numba loops of drafting: plain functions on arrays, no allocation, no Python objects.
-
-Each has a slow, readable twin in tests/drafting/drafting_reference.py that it is compared with.
-"""
+"""Numba loops of the fixed draft tree, the layout of every tree, and the adjacency rows."""
 
 from __future__ import annotations
 
@@ -13,9 +10,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from recycle_cpp.types import IntArray
+    from recycle_cpp.types import FloatArray, IntArray
 
     RowArray = NDArray[np.int16]
+    GapArray = NDArray[np.uint8]
 
 
 @njit(cache=True, nogil=True)
@@ -148,8 +146,10 @@ def lay_out(
 def update_rows(
     tokens: IntArray,
     top: IntArray,
+    values: FloatArray,
     row_of: RowArray,
     rows: IntArray,
+    gaps: GapArray,
     owner: IntArray,
     made: int,
 ) -> int:
@@ -160,8 +160,10 @@ def update_rows(
     Args:
         tokens: int32[W], token of each node.
         top: int32[W, k], best candidates of each node's logits row in falling order.
+        values: float32[W, k], their logits.
         row_of: int16[n_vocab], updated.
         rows: int32[R, k], updated.
+        gaps: uint8[R, k], updated: each candidate's distance from the best one, in sixteenths, at most 255.
         owner: int32[R], updated: token of each row, -1 for none.
         made: rows handed out so far, evicted ones counted again.
 
@@ -180,4 +182,6 @@ def update_rows(
             made += 1
         for j in range(rows.shape[1]):
             rows[row, j] = top[i, j]
+            gap = 16 * (values[i, 0] - values[i, j])
+            gaps[row, j] = int(gap) if top[i, j] >= 0 and gap < 255 else 255  # not if infinite or NaN
     return made
