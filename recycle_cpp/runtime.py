@@ -15,7 +15,7 @@ from recycle_cpp.decoding.metrics import RunMeter
 from recycle_cpp.decoding.policy import Policy
 from recycle_cpp.decoding.samplers import make_sampler
 from recycle_cpp.decoding.warm_up import warm_up
-from recycle_cpp.errors import BusyError, PromptTooLongError, UsageError
+from recycle_cpp.errors import BusyError, UsageError
 from recycle_cpp.models import fingerprint, resolve
 from recycle_cpp.models.folders import cache_folder
 from recycle_cpp.text.answer import AnswerText
@@ -111,16 +111,13 @@ class Runtime:
         """Return a prompt's tokens, through the chat template unless it is raw or the model has none.
 
         Raises:
-            UsageError: if the prompt is empty, or the template refuses it.
+            UsageError: if the prompt is neither a text nor messages, or the template refuses it.
         """
         self._require_open()
         model = self._loaded.model
         if isinstance(prompt, str):
             if raw or not self.is_chat:
-                tokens = model.tokenize(prompt, add_special=True, parse_special=True)
-                if not tokens:
-                    raise UsageError("the prompt is empty and the model has no token to begin with: give some text")
-                return tokens
+                return model.tokenize(prompt, add_special=True, parse_special=True)
             prompt = [Message("user", prompt)]
         if not isinstance(prompt, list | tuple) or not all(isinstance(message, Message) for message in prompt):
             raise UsageError("the prompt is no text and no list of Message: give one of them")
@@ -165,10 +162,7 @@ class Runtime:
         """
         options = options or GenerateOptions()
         tokens = self.tokenize(prompt, raw=options.raw)
-        if len(tokens) > self.n_ctx:
-            raise PromptTooLongError(
-                f"the prompt has {len(tokens)} tokens, the context {self.n_ctx}: shorten it or raise --ctx-size"
-            )
+        self._engine.check(tokens)
         stream = self._run(tokens, options)
         self._streams.add(stream)
         return stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -86,25 +86,24 @@ class LoadedModel:
 
     def curve(self) -> Curve:
         """Return the cost curve, measured once and kept."""
-        name = f"cost curve {self._attention}"
-        kept = self._profile.get(name)
-        if kept is None:
-            self._say("measuring what wide evaluations cost here (once per model)")
-            context = min(max(self.backend.n_ctx, 512), 2 * MEASURED_CELLS)
-            curve = self._probing(context, self.flash_attention, lambda c: measure_curve(c, self.backend.max_width))
-            self._profile.put(name, curve._asdict())
-            return curve
+        n_ctx = min(max(self.backend.n_ctx, 512), 2 * MEASURED_CELLS)
+        kept = self._once(
+            f"cost curve {self._attention}",
+            "measuring what wide evaluations cost here",
+            lambda: self._probing(
+                n_ctx, self.flash_attention, lambda c: measure_curve(c, self.backend.max_width)
+            )._asdict(),
+        )
         return Curve(tuple(kept["ladder"]), tuple(kept["base"]), tuple(kept["slope"]), kept["switch"])
 
     def exact_widths(self) -> ExactWidths:
         """Return which chains are bit-identical to plain decoding, probed once and kept."""
-        name = f"exact widths {self._attention}"
-        kept = self._profile.get(name)
-        if kept is None:
-            self._say("probing which widths are exact here (once per model)")
-            n_ctx = min(max(self.backend.n_ctx, 512), PROBE_CONTEXT)
-            kept = self._probing(n_ctx, self.flash_attention, lambda c: probe_exact_widths(c, n_ctx))
-            self._profile.put(name, kept)
+        n_ctx = min(max(self.backend.n_ctx, 512), PROBE_CONTEXT)
+        kept = self._once(
+            f"exact widths {self._attention}",
+            "probing which widths are exact here",
+            lambda: self._probing(n_ctx, self.flash_attention, lambda c: probe_exact_widths(c, n_ctx)),
+        )
         return ExactWidths(*kept)
 
     @property
@@ -146,18 +145,26 @@ class LoadedModel:
             raise UsageError(f"a {options.type_v} cache of values needs flash attention: use --flash-attn on or auto")
         if options.flash_attention != "auto" or quantised:
             return options.flash_attention != "off"
-        kept = self._profile.get("flash attention")
+        message = "measuring which attention is faster here"
+        return bool(self._once("flash attention", message, self._flash_attention_is_faster))
+
+    def _flash_attention_is_faster(self) -> bool:
+        seconds = {
+            on: self._probing(2 * MEASURED_CELLS, on, lambda c: time_widths(c, (1, 4), MEASURED_CELLS, repeats=3))
+            for on in (False, True)
+        }
+        # Single rows decide; wide ones do where single rows take the same time.
+        first = 1 if abs(seconds[True][1].seconds / seconds[False][1].seconds - 1) > 0.05 else 4
+        return seconds[True][first].seconds < seconds[False][first].seconds
+
+    def _once(self, name: str, message: str, measure: Callable[[], object]) -> Any:
+        """Return what the profile keeps under a name; measure it first, and say so, if there is nothing."""
+        kept = self._profile.get(name)
         if kept is None:
-            self._say("measuring which attention is faster here (once per model)")
-            seconds = {
-                on: self._probing(2 * MEASURED_CELLS, on, lambda c: time_widths(c, (1, 4), MEASURED_CELLS, repeats=3))
-                for on in (False, True)
-            }
-            # Single rows decide; wide ones do where single rows take the same time.
-            first = 1 if abs(seconds[True][1].seconds / seconds[False][1].seconds - 1) > 0.05 else 4
-            kept = seconds[True][first].seconds < seconds[False][first].seconds
-            self._profile.put("flash attention", kept)
-        return bool(kept)
+            self._say(f"{message} (once per model)")
+            kept = measure()
+            self._profile.put(name, kept)
+        return kept
 
     def _require_room(self, n_ctx: int) -> None:
         if load_library().c.llama_supports_gpu_offload() and self._options.n_gpu_layers != 0:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recycle_cpp.decoding import kernels
-from recycle_cpp.drafting.drafter import Limits, Outcome
+from recycle_cpp.drafting.drafter import Limits, Outcome, common_prefix
 from recycle_cpp.errors import BackendError, PromptTooLongError, UsageError
 from recycle_cpp.types import PhaseTimes, Step
 
@@ -72,14 +72,8 @@ class Engine:
             PromptTooLongError: if it does not fit the context.
             BackendError: if llama.cpp fails; what was common is still in the cache then.
         """
-        n_ctx = self._backend.n_ctx
-        if not prompt:
-            raise UsageError("the prompt is empty and the model has no token to begin with: give some text")
-        if len(prompt) > n_ctx:
-            raise PromptTooLongError(
-                f"the prompt has {len(prompt)} tokens, the context {n_ctx}: shorten it or raise --ctx-size"
-            )
-        common = _common_prefix(self._tokens[: self._backend.n_past], prompt[:-1])
+        self.check(prompt)
+        common = common_prefix(self._tokens[: self._backend.n_past], prompt[:-1])
         if exact and self._inexact_from is not None:
             common = min(common, self._inexact_from)
         self._rewind(common)
@@ -88,6 +82,21 @@ class Engine:
         self._backend.prefill(prompt[common:-1])
         self._tokens = list(prompt)
         return len(prompt) - 1 - common
+
+    def check(self, prompt: Sequence[int]) -> None:
+        """Check that a prompt can be prepared.
+
+        Raises:
+            UsageError: if it is empty.
+            PromptTooLongError: if it does not fit the context.
+        """
+        n_ctx = self._backend.n_ctx
+        if not prompt:
+            raise UsageError("the prompt is empty and the model has no token to begin with: give some text")
+        if len(prompt) > n_ctx:
+            raise PromptTooLongError(
+                f"the prompt has {len(prompt)} tokens, the context {n_ctx}: shorten it or raise --ctx-size"
+            )
 
     def steps(self, request: Request) -> Iterator[Step]:
         """Yield steps until an end-of-generation token, the token budget or the end of the context.
@@ -192,13 +201,3 @@ class Engine:
         top, values = self._top[: len(logits)], self._values[: len(logits)]
         kernels.top_k(logits, top, values, self._maxima)
         return top, values
-
-
-def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return how many leading tokens two sequences share."""
-    n = 0
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        n += 1
-    return n

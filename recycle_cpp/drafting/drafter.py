@@ -144,3 +144,13 @@ class PlainDrafter(Drafter):
 
     def update(self, outcome: Outcome) -> None:
         """Do nothing."""
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """Return how many leading tokens two sequences share."""
+    n = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n

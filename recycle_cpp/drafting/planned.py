@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from recycle_cpp.drafting.calibration import Calibration
-from recycle_cpp.drafting.drafter import Drafter, TreeArrays
+from recycle_cpp.drafting.drafter import Drafter, TreeArrays, common_prefix
 from recycle_cpp.drafting.kernels import best_first, candidates, plan
 from recycle_cpp.drafting.kernels.suffix import LONGEST
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
@@ -103,11 +103,7 @@ class PlannedDrafter(Drafter):
         """Start a run after these tokens; what the last run shares with them is in the history already."""
         if self._knowledge.suffix.count == 0:  # nothing yet, or everything was forgotten
             self._sequence = []
-        common = 0
-        for old, new in zip(self._sequence, tokens, strict=False):
-            if old != new:
-                break
-            common += 1
+        common = common_prefix(self._sequence, tokens)
         self._knowledge.suffix.begin(tokens[max(0, common - 1) :])
         self._sequence = list(tokens)
         self._n_tail = 0

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = "from recycle_cpp.cli.main import main; main()"
+STORY = ["-p", "Tell me a very long story.", "--temperature", "1", "--max-tokens", "3000"]
 COUNTING = ["-p", "Count from one to thirty in words.", "--max-tokens", "24"]
 
 
@@ -126,17 +127,7 @@ def test_what_cannot_be_loaded_or_fit_is_one_line_and_status_2(model: str, tmp_p
 
 def test_an_interrupt_ends_a_real_generation_without_a_traceback(model: str) -> None:
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    arguments = [
-        "-m",
-        model,
-        "-p",
-        "Tell me a very long story.",
-        "--temperature",
-        "1",
-        "--max-tokens",
-        "3000",
-    ]
-    with subprocess.Popen(command(*arguments), env=environment(), **streams) as process:
+    with subprocess.Popen(command("-m", model, *STORY), env=environment(), **streams) as process:
         assert process.stdout.read(4)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=300)
@@ -146,17 +137,7 @@ def test_an_interrupt_ends_a_real_generation_without_a_traceback(model: str) -> 
 
 def test_a_reader_that_goes_away_ends_a_real_generation_quietly(model: str) -> None:
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    arguments = [
-        "-m",
-        model,
-        "-p",
-        "Tell me a very long story.",
-        "--temperature",
-        "1",
-        "--max-tokens",
-        "3000",
-    ]
-    with subprocess.Popen(command(*arguments), env=environment(), **streams) as process:
+    with subprocess.Popen(command("-m", model, *STORY), env=environment(), **streams) as process:
         assert process.stdout.read(4)
         process.stdout.close()
         assert process.wait(timeout=300) == 1
