@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from recycle_cpp.errors import UsageError
 
 FinishReason = Literal["stop", "length"]
-DraftMode = Literal["auto", "tree", "planned", "off"]
+DraftMode = Literal["auto", "tree", "chain", "off"]
 FlashAttention = Literal["auto", "on", "off"]
 CacheType = Literal["f32", "f16", "q8_0", "q4_0"]
 
@@ -76,12 +76,14 @@ class Step:
         tokens: the emitted tokens in order: the accepted path, then the bonus token.
         width: rows evaluated, the root included.
         times: seconds by phase.
+        expected: tokens that the drafter promised, the bonus token included; 0 if it promises nothing.
         finish_reason: set on the last step of a run only.
     """
 
     tokens: tuple[int, ...]
     width: int
     times: PhaseTimes
+    expected: float = 0.0
     finish_reason: FinishReason | None = None
 
     @property
@@ -143,8 +145,8 @@ class GenerateOptions:
         max_tokens: emit at most this many; None goes on to the end of the context.
         sampling: how tokens are chosen.
         stop: strings that end the text; none of their bytes is delivered.
-        draft: "tree" drafts the static tree, "off" is plain decoding, "auto" takes of these what was measured to pay;
-            "planned", on trial, drafts at each step the tree that promises most tokens per second.
+        draft: "auto" drafts at each step the tree, of whatever size, that promises most tokens per second by what was
+            measured here; "tree" is the paper's static tree, "chain" a short chain, "off" plain decoding.
         exact: draft only what leaves the output byte-identical to plain decoding.
         raw: pass the prompt as it is, without the model's chat template.
     """
@@ -222,8 +224,9 @@ class Timings:
         draft_n: nodes drafted, roots excluded.
         draft_n_accepted: nodes accepted.
         steps: evaluations.
-        mean_width: rows per evaluation, the root included.
+        widths: how many steps evaluated each number of rows, the root included.
         host_ms: milliseconds of predicted_ms spent outside llama.cpp's evaluations.
+        expected_n: tokens that the drafter promised in all; 0 if it promises nothing.
     """
 
     prompt_n: int
@@ -233,8 +236,9 @@ class Timings:
     draft_n: int
     draft_n_accepted: int
     steps: int
-    mean_width: float
+    widths: dict[int, int]
     host_ms: float
+    expected_n: float = 0.0
 
     @property
     def predicted_per_second(self) -> float:
@@ -245,6 +249,11 @@ class Timings:
     def mean_accepted_tokens(self) -> float:
         """Emitted tokens per step, bonus included (Spec-Bench's count)."""
         return self.predicted_n / self.steps if self.steps else 0.0
+
+    @property
+    def mean_width(self) -> float:
+        """Rows per evaluation, the root included."""
+        return sum(width * n for width, n in self.widths.items()) / self.steps if self.steps else 0.0
 
     @property
     def host_ms_per_step(self) -> float:

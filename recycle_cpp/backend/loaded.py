@@ -6,8 +6,6 @@ import os
 import platform
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from recycle_cpp.backend.cost import Curve
 from recycle_cpp.backend.library import TESTED_VERSION, load_library
 from recycle_cpp.backend.llama import MAX_WIDTH, LlamaContext
@@ -30,7 +28,6 @@ DEFAULT_CONTEXT = 4096
 MOST_THREADS_PER_CORE = 8
 PROBE_BATCH = 512  # rows that probes evaluate at once, at most, whatever n_batch the user has
 PROBE_CONTEXT = 4096  # cells of a context made for probing, at most
-SHORT_CELLS = 256  # fill at which widths are compared with each other
 MEASURED_CELLS = 1024  # attention settings are compared at this fill: they do not differ at an empty cache
 
 
@@ -77,12 +74,6 @@ class LoadedModel:
             self.model.close()
             raise
         self.backend = TreeBackend(context, self.model.is_eog, n_ctx, MAX_WIDTH)
-
-    def relative_cost(self, width: int) -> float:
-        """Return C(W) = T(W) / T(1) at a short context, by the measured curve."""
-        curve = self.curve()
-        seconds = np.array(curve.base) + np.array(curve.slope) * SHORT_CELLS
-        return float(np.interp(width, curve.ladder, seconds) / seconds[0])
 
     def curve(self) -> Curve:
         """Return the cost curve, measured once and kept."""

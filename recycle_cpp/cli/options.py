@@ -98,7 +98,7 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default.draft,
             "--draft",
             type=click.Choice(get_args(DraftMode)),
-            text="tree: the static tree; off: plain decoding; auto: what was measured to pay; planned: on trial.",
+            text="auto: as much as pays here; tree: the paper's static tree; chain: a short one; off: plain decoding.",
         ),
         click.option("--exact", is_flag=True, default=None, help="Draft only what keeps the output byte-identical."),
     )(command)

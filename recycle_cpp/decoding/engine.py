@@ -151,7 +151,7 @@ class Engine:
         drafter.observe(tree.width, backend.n_past - len(path), clock[-1] - clock[0])
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)
-        return Step(tuple(tokens), tree.width, times, self._finish_reason(tokens, budget))
+        return Step(tuple(tokens), tree.width, times, drafter.expected, self._finish_reason(tokens, budget))
 
     def _limits(self, exact: ExactWidths | None, budget: int | None) -> Limits:
         """Return what still fits: a path of depth d emits d + 1 tokens and needs d + 1 cells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from recycle_cpp.types import Timings
@@ -17,7 +18,8 @@ class RunMeter:
         self._prompt_n = prompt_n
         self._prompt_seconds = prompt_seconds
         self._drafted = self._accepted = self._steps = 0
-        self._seconds = self._host_seconds = 0.0
+        self._seconds = self._host_seconds = self._expected = 0.0
+        self._widths: Counter[int] = Counter()
 
     def add(self, step: Step) -> None:
         """Count one step."""
@@ -25,6 +27,8 @@ class RunMeter:
         self._accepted += step.n_accepted
         self._steps += 1
         self._host_seconds += step.times.host
+        self._expected += step.expected
+        self._widths[step.width] += 1
 
     def spend(self, seconds: float) -> None:
         """Add the wall time of a step with its text; what the consumer does in between is not ours."""
@@ -44,6 +48,7 @@ class RunMeter:
             draft_n=self._drafted,
             draft_n_accepted=self._accepted,
             steps=self._steps,
-            mean_width=(self._drafted + self._steps) / self._steps if self._steps else 0.0,
+            widths=dict(sorted(self._widths.items())),
             host_ms=1000 * self._host_seconds,
+            expected_n=self._expected,
         )

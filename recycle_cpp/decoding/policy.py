@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from recycle_cpp.drafting.drafter import Drafter
     from recycle_cpp.types import GenerateOptions
 
-# Tokens per step to be expected (measured on Spec-Bench, docs/LOG.md): what a step may cost before drafting loses.
-TREE_TOKENS_PER_STEP = 2.0
-CHAIN_TOKENS_PER_STEP = 1.5
+CHAIN_WIDTH = 4  # rows of the fixed chain: the width that pays on most machines without a GPU
 
 
 class Choice(NamedTuple):
@@ -52,16 +50,10 @@ class Policy:
             return Choice(self._plain, exact, "drafting is off: this architecture's memory cannot hold a tree")
         if options.exact:
             return self._exact_choice(options)
-        if options.draft == "planned":
-            return Choice(self._planned, None, "")
-        published = template.published()
         if options.draft == "auto":
-            width = min(published.width, self._loaded.backend.max_width)
-            cost = self._loaded.relative_cost(width)
-            if cost > TREE_TOKENS_PER_STEP:
-                note = f"drafting is off: {width} rows cost {cost:.1f} times one row here"
-                return Choice(self._plain, None, note)
-        return Choice(TemplateDrafter(self.knowledge.matrix, published), None, "")
+            return Choice(self._planned, None, "")
+        shape = template.published() if options.draft == "tree" else template.chain(CHAIN_WIDTH)
+        return Choice(TemplateDrafter(self.knowledge.matrix, shape), None, "")
 
     @cached_property
     def _planned(self) -> PlannedDrafter:
@@ -72,10 +64,7 @@ class Policy:
         if exact.width == 1:
             note = "exact: plain decoding, since no wider evaluation is bit-identical to it under these settings"
             return Choice(self._plain, exact, note)
-        if options.draft == "auto":
-            cost = self._loaded.relative_cost(exact.width)
-            if cost > CHAIN_TOKENS_PER_STEP:
-                note = f"exact: plain decoding, since {exact.width} rows cost {cost:.1f} times one row here"
-                return Choice(self._plain, exact, note)
         note = f"exact: chains of up to {exact.width} rows within the first {exact.n_cells} tokens, plain beyond"
+        if options.draft == "auto":
+            return Choice(self._planned, exact, note)
         return Choice(TemplateDrafter(self.knowledge.matrix, template.chain(exact.width)), exact, note)

@@ -54,6 +54,11 @@ class Drafter(Protocol):
     def top_k(self) -> int:
         """Candidates wanted from each logits row, at least 1."""
 
+    @property
+    def expected(self) -> float:
+        """Tokens that the last draft promises, the bonus token included; 0 from those that promise nothing."""
+        return 0.0
+
     def begin(self, tokens: Sequence[int]) -> None:
         """Take note of the tokens that a run starts after, the pending one last; some drafters need not."""
         return
@@ -95,6 +100,11 @@ class TemplateDrafter(Drafter):
         self._template = template
         self._arrays = TreeArrays(template.width)
         self._slot_node = np.empty(template.width, np.int32)
+
+    @property
+    def width(self) -> int:
+        """Rows of a whole tree, the root included."""
+        return self._template.width
 
     @property
     def top_k(self) -> int:

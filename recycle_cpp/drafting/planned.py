@@ -92,12 +92,17 @@ class PlannedDrafter(Drafter):
         self._tail = np.empty(TAIL, np.int32)
         self._n_tail = 0
         self._sequence: list[int] = []
-        self.expected = 1.0
+        self._expected = 1.0
 
     @property
     def top_k(self) -> int:
         """Candidates wanted from each logits row: as many as an adjacency row holds."""
         return self._knowledge.matrix.top_k
+
+    @property
+    def expected(self) -> float:
+        """Tokens that the last draft promises, the bonus token included."""
+        return self._expected
 
     def begin(self, tokens: Sequence[int]) -> None:
         """Start a run after these tokens; what the last run shares with them is in the history already."""
@@ -127,7 +132,7 @@ class PlannedDrafter(Drafter):
             nodes,
         )
         seconds = self._costs.seconds(limits.n_past)
-        width, self.expected = plan.choose_width(nodes.probabilities, n, self._ladder, seconds, MARGIN)
+        width, self._expected = plan.choose_width(nodes.probabilities, n, self._ladder, seconds, MARGIN)
         return self._arrays.lay_out(width)
 
     def update(self, outcome: Outcome) -> None:

@@ -18,7 +18,7 @@ from recycle_cpp.types import Completion, GenerateOptions, Message, SamplingOpti
 
 
 def completion(text: str = "x", tokens: tuple[int, ...] = (1, 2), *, ms: float = 100, steps: int = 2) -> Completion:
-    timings = Timings(0, 0.0, len(tokens), ms, 4, 0, steps, 3.0, host_ms=1.0 * steps)
+    timings = Timings(0, 0.0, len(tokens), ms, 4, 0, steps, {3: steps}, host_ms=1.0 * steps)
     return Completion(text, tokens, "stop", Usage(3, len(tokens)), timings)
 
 

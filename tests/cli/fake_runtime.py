@@ -21,7 +21,7 @@ TIMINGS = Timings(
     draft_n=4800,
     draft_n_accepted=61,
     steps=59,
-    mean_width=80.31,
+    widths={40: 1, 81: 58},
     host_ms=70.0,
 )
 USAGE = Usage(prompt_tokens=31, completion_tokens=120)

@@ -14,7 +14,7 @@ PARSED = [
     ("generate -p x --max-tokens many", "'many'", "recycle-cpp generate --help"),
     ("generate -p x --flash-attn maybe", "'maybe'", "recycle-cpp generate --help"),
     ("generate -p x --cache-type-k q9", "'q9'", "recycle-cpp generate --help"),
-    ("generate -p x --draft chain", "'chain'", "recycle-cpp generate --help"),
+    ("generate -p x --draft fast", "'fast'", "recycle-cpp generate --help"),
     ("models extra", "extra", "recycle-cpp models --help"),
 ]
 REFUSED = [

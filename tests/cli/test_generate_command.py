@@ -71,7 +71,7 @@ def test_json_is_one_object_with_the_promised_shape_and_nothing_else(call) -> No
     assert timings["predicted_per_second"] == 48.0
     assert timings["mean_accepted_tokens"] == 120 / 59
     assert set(timings) >= {"prompt_n", "prompt_ms", "predicted_n", "predicted_ms", "draft_n"}
-    assert set(timings) >= {"draft_n_accepted", "steps", "mean_width"}
+    assert set(timings) >= {"draft_n_accepted", "steps", "widths"}
     assert "é" in out
     assert out.count("\n") == 1
     assert (status, err) == (0, STATISTICS)

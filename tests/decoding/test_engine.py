@@ -222,13 +222,14 @@ def test_plain_decoding_is_the_same_loop_at_width_1() -> None:
 def test_a_meter_adds_up_what_steps_say() -> None:
     meter = RunMeter(prompt_n=7, prompt_seconds=0.25)
     for tokens, width in (((1, 2, 3), 81), ((4,), 1), ((5, 6), 8)):
-        meter.add(Step(tokens, width, PhaseTimes(0.125, 0.25, 4.0, 0.5, 1.0, 2.0, 8.0)))
+        meter.add(Step(tokens, width, PhaseTimes(0.125, 0.25, 4.0, 0.5, 1.0, 2.0, 8.0), expected=1.5))
     meter.spend(16.0)
     meter.spend(32.0)
     timings = meter.timings(5)
     assert (timings.prompt_n, timings.prompt_ms, timings.predicted_n, timings.predicted_ms) == (7, 250, 5, 48_000)
     assert (timings.draft_n, timings.draft_n_accepted, timings.steps, timings.mean_width) == (87, 3, 3, 30)
-    assert timings.host_ms == 3 * 11_875
+    assert timings.widths == {1: 1, 8: 1, 81: 1}
+    assert (timings.host_ms, timings.expected_n) == (3 * 11_875, 4.5)
     assert timings.mean_accepted_tokens == pytest.approx(5 / 3)
     assert timings.predicted_per_second == pytest.approx(5 / 48)
     nothing = RunMeter(0, 0.0).timings(0)
