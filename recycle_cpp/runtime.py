@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from recycle_cpp.backend.loaded import LoadedModel
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.metrics import RunMeter
-from recycle_cpp.decoding.policy import Policy
+from recycle_cpp.decoding.policy import Choice, Policy
 from recycle_cpp.decoding.samplers import make_sampler
 from recycle_cpp.decoding.warm_up import warm_up
+from recycle_cpp.drafting.recording import RecordingDrafter
 from recycle_cpp.errors import BusyError, UsageError
 from recycle_cpp.models import fingerprint, resolve
 from recycle_cpp.models.folders import cache_folder
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from recycle_cpp.types import FinishReason
+    from recycle_cpp.types import FinishReason, FloatArray, IntArray
 
 
 def _silent(_line: str) -> None:
@@ -138,11 +139,7 @@ class Runtime:
 
     def generate(self, prompt: str | Sequence[Message], options: GenerateOptions | None = None) -> Completion:
         """Return a whole answer; see `stream`."""
-        chunks = list(self.stream(prompt, options))
-        last = chunks[-1]
-        assert last.finish_reason is not None and last.usage is not None and last.timings is not None
-        tokens = tuple(token for chunk in chunks for token in chunk.tokens)
-        return Completion("".join(c.text for c in chunks), tokens, last.finish_reason, last.usage, last.timings)
+        return _whole(list(self.stream(prompt, options)))
 
     def stream(
         self, prompt: str | Sequence[Message], options: GenerateOptions | None = None
@@ -160,17 +157,40 @@ class Runtime:
             UsageError: if the prompt cannot be used.
             PromptTooLongError: if it does not fit the context.
         """
-        options = options or GenerateOptions()
+        return self._open_stream(prompt, options or GenerateOptions())
+
+    def record(
+        self, prompt: str | Sequence[Message], options: GenerateOptions | None = None
+    ) -> tuple[Completion, IntArray, FloatArray]:
+        """Return a whole answer, decoded plainly, and what the model said at each of its positions.
+
+        Returns:
+            The answer; int32[n, 8], the best candidates at each position, best first; float32[n, 8], their logits.
+            The answer's text may end, at a stop string, some tokens before the positions do.
+
+        Raises:
+            UsageError: as `stream` does.
+            PromptTooLongError: as `stream` does.
+        """
+        recorder = RecordingDrafter()
+        chunks = list(self._open_stream(prompt, options or GenerateOptions(), Choice(recorder, None, "")))
+        return _whole(chunks), recorder.top, recorder.values
+
+    def _open_stream(
+        self, prompt: str | Sequence[Message], options: GenerateOptions, choice: Choice | None = None
+    ) -> Generator[Chunk, None, None]:
         tokens = self.tokenize(prompt, raw=options.raw)
         self._engine.check(tokens)
-        stream = self._run(tokens, options)
+        stream = self._run(tokens, options, choice)
         self._streams.add(stream)
         return stream
 
-    def _run(self, prompt: list[int], options: GenerateOptions) -> Generator[Chunk, None, None]:
+    def _run(
+        self, prompt: list[int], options: GenerateOptions, choice: Choice | None = None
+    ) -> Generator[Chunk, None, None]:
         with self._turn.hold():
             self._require_open()
-            choice = self._policy.choose(options)
+            choice = choice or self._policy.choose(options)
             if choice.note and choice.note not in self._notes:
                 self._notes.append(choice.note)
             start = time.perf_counter()
@@ -236,6 +256,14 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _whole(chunks: list[Chunk]) -> Completion:
+    """Return the answer that chunks make up."""
+    last = chunks[-1]
+    assert last.finish_reason is not None and last.usage is not None and last.timings is not None
+    tokens = tuple(token for chunk in chunks for token in chunk.tokens)
+    return Completion("".join(chunk.text for chunk in chunks), tokens, last.finish_reason, last.usage, last.timings)
 
 
 class _Turn:

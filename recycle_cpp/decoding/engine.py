@@ -160,7 +160,8 @@ class Engine:
         width = min(room, self._backend.max_width)
         if exact is not None:
             width = min(width, exact.at(n_past))
-        return Limits(n_past, width, (room if budget is None else min(room, budget)) - 1)
+        depth = (room if budget is None else min(room, budget)) - 1
+        return Limits(n_past, width, depth, may_branch=exact is None)
 
     def _verify(
         self, tree: DraftTree, logits: FloatArray, top: IntArray, sampler: Sampler

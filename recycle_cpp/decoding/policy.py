@@ -9,7 +9,8 @@ from recycle_cpp.backend.cost import CostCurve
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
-from recycle_cpp.drafting.planned import Knowledge, PlannedDrafter
+from recycle_cpp.drafting.knowledge import Knowledge
+from recycle_cpp.drafting.planned import PlannedDrafter
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.loaded import LoadedModel

@@ -10,7 +10,8 @@ import numpy as np
 from recycle_cpp.decoding import kernels
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import Limits, Outcome, TemplateDrafter
-from recycle_cpp.drafting.planned import Knowledge, PlannedDrafter
+from recycle_cpp.drafting.knowledge import Knowledge
+from recycle_cpp.drafting.planned import PlannedDrafter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

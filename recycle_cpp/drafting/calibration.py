@@ -1,57 +1,56 @@
-"""Calibration: how often each kind of candidate turned out to be the model's choice."""
+"""Calibration: how often each kind of opinion of a candidate turned out to be right, and how to weight the sources."""
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from recycle_cpp.drafting.kernels import candidates as kinds
+from recycle_cpp.drafting.kernels import candidates, mixing
+
+if TYPE_CHECKING:
+    from recycle_cpp.types import FloatArray
+
+PRIOR_FILE = "prior.json"  # made by benchmarks/fit_prior.py
 
 
 class Calibration:
-    """Decayed counts of trials and hits per kind of candidate, and the probabilities that follow.
+    """Decayed counts per kind of opinion and weights of the sources, and the probabilities that follow.
 
     Attributes:
-        counts: the arrays, as the kernels take them.
+        belief: the arrays, as the kernels take them.
     """
 
     def __init__(self) -> None:
-        prior = default_prior()
-        zeros = np.zeros((2, kinds.N_BUCKETS), np.float32)
-        self.counts = kinds.Counts(zeros[0], zeros[1], prior, prior.copy())
+        prior, weights = load_prior()
+        zeros = np.zeros((2, candidates.N_KINDS), np.float32)
+        self.belief = mixing.Belief(zeros[0], zeros[1], prior, np.empty_like(prior), np.empty_like(weights))
+        self._weights = weights
+        self.reset()
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for array in self.counts)
+        return sum(array.nbytes for array in self.belief) + self._weights.nbytes
 
     def reset(self) -> None:
         """Go back to the prior."""
-        self.counts.hits.fill(0)
-        self.counts.trials.fill(0)
-        self.counts.probability[:] = self.counts.prior
+        self.belief.hits.fill(0)
+        self.belief.trials.fill(0)
+        self.belief.odds[:] = [mixing.log_odds(float(p)) for p in self.belief.prior]
+        self.belief.weights[:] = self._weights
 
 
-def default_prior() -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """Return float32[N_BUCKETS], rough probabilities to begin with; a few dozen tokens replace them.
+@cache
+def _read_prior() -> tuple[FloatArray, FloatArray]:
+    kept = json.loads(files(__package__).joinpath(PRIOR_FILE).read_text("utf-8"))
+    return np.array(kept["probabilities"], np.float32), np.array(kept["weights"], np.float32)
 
-    From hit rates of SmolLM2 and Qwen2.5-Coder 0.5B on Spec-Bench prompts, smoothed by hand.
-    """
-    prior = np.zeros(kinds.N_BUCKETS, np.float32)
-    by_length = (0.33, 0.42, 0.50, 0.58, 0.68, 0.78, 0.88)
-    by_place = (1.0, 0.35, 0.2)
-    by_agreement = (0.85, 1.1, 0.9, 0.5)
-    by_shared = (1.15, 0.9, 0.6)
-    for length, a in enumerate(by_length):
-        for place, b in enumerate(by_place):
-            for agreement, c in enumerate(by_agreement):
-                for shared, d in enumerate(by_shared):
-                    index = ((length * 3 + place) * 4 + agreement) * 3 + shared
-                    prior[index] = min(0.97, a * b * c * d)
-    by_rank = (0.30, 0.12, 0.07, 0.05, 0.035, 0.03, 0.025, 0.02)
-    by_state = (1.0, 0.7, 0.5, 0.25)
-    for rank, a in enumerate(by_rank):
-        for gap in range(kinds.N_GAPS):
-            lead = 0.6 + 0.25 * gap if rank == 0 else 1.3 - 0.22 * gap
-            for state, b in enumerate(by_state):
-                prior[kinds.N_SUFFIX + (rank * kinds.N_GAPS + gap) * kinds.N_STATES + state] = a * b * max(lead, 0.1)
-    return prior
+
+def load_prior() -> tuple[FloatArray, FloatArray]:
+    """Return float32[N_KINDS] probabilities and float32[N_SITUATIONS, N_SOURCES + 1] weights to begin with; copies."""
+    probabilities, weights = _read_prior()
+    return probabilities.copy(), weights.copy()

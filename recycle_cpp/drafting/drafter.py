@@ -24,11 +24,13 @@ class Limits(NamedTuple):
         n_past: position of the root.
         width: rows of the evaluation at most, the root included.
         depth: depth of a node at most; a path of this depth emits depth + 1 tokens.
+        may_branch: whether a node may have more than one child; exact drafts are chains.
     """
 
     n_past: int
     width: int
     depth: int
+    may_branch: bool = True
 
 
 class Outcome(NamedTuple):

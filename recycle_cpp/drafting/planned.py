@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from recycle_cpp.drafting.calibration import Calibration
 from recycle_cpp.drafting.drafter import Drafter, TreeArrays, common_prefix
 from recycle_cpp.drafting.kernels import best_first, candidates, plan
-from recycle_cpp.drafting.kernels.suffix import LONGEST
-from recycle_cpp.drafting.matrix import AdjacencyMatrix
-from recycle_cpp.drafting.suffix import SuffixIndex
+from recycle_cpp.drafting.kernels.suffix import CONTINUATIONS, LONGEST
+from recycle_cpp.drafting.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +19,8 @@ if TYPE_CHECKING:
     from recycle_cpp.drafting.drafter import Limits, Outcome
     from recycle_cpp.types import DraftTree, IntArray
 
-QUEUE = 1024
-FLOOR = 0.004  # path probability below which a node never pays for its row
-MARGIN = 0.08  # a wider step must promise this much more than plain decoding: estimates err
+QUEUE = 2048
+FLOOR = 0.001  # path probability below which a node never pays for its row
 TAIL = 256
 
 
@@ -41,40 +38,12 @@ class Costs(Protocol):
         """Correct the curve by a measured step."""
 
 
-class Knowledge:
-    """Everything that drafting learns; shared by the requests on one model.
-
-    Attributes:
-        matrix: successors of single tokens, of equal contexts and of near ones.
-        suffix: the texts so far.
-        calibration: how far each kind of candidate is to be trusted.
-    """
-
-    def __init__(self, n_vocab: int) -> None:
-        self.matrix = AdjacencyMatrix(n_vocab)
-        self.suffix = SuffixIndex()
-        self.calibration = Calibration()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return self.matrix.nbytes + self.suffix.nbytes + self.calibration.nbytes
-
-    @property
-    def sources(self) -> candidates.Sources:
-        """The arrays, as the kernels take them."""
-        matrix, suffix = self.matrix, self.suffix
-        return candidates.Sources(matrix.row_of, matrix.rows, matrix.gaps, suffix.history, suffix.older, suffix.newest)
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self.matrix.reset()
-        self.suffix.reset()
-        self.calibration.reset()
-
-
 class PlannedDrafter(Drafter):
-    """Drafts the tree, of whatever width, that promises most tokens per second; learns from every step."""
+    """Drafts the tree, of whatever width, that promises most tokens per second; learns from every step.
+
+    The best of many estimates is too good on average, and texts differ: so what was promised of late is compared with
+    what was accepted, and that share, the trust, scales what is promised next. There is no state in which it gives up.
+    """
 
     def __init__(self, knowledge: Knowledge, costs: Costs) -> None:
         self._knowledge = knowledge
@@ -87,12 +56,21 @@ class PlannedDrafter(Drafter):
         )
         heap, tokens, parents = np.empty((3, QUEUE), np.int32)
         self._queue = best_first.Queue(heap, tokens, parents, np.empty(QUEUE, np.float32))
-        self._scratch = candidates.Scratch(np.empty(LONGEST, np.int32), *np.empty((4, candidates.MOST), np.int32))
+        self._scratch = candidates.Scratch(
+            np.empty(LONGEST, np.int32),
+            np.empty(candidates.MOST, np.int32),
+            np.empty((candidates.MOST, candidates.N_SOURCES), np.int32),
+            np.empty(candidates.N_SOURCES, np.int32),
+            np.empty((3, CONTINUATIONS), np.int32),
+            np.empty(candidates.MOST, np.float32),
+        )
         self._sources = knowledge.sources
         self._tail = np.empty(TAIL, np.int32)
         self._n_tail = 0
         self._sequence: list[int] = []
+        self._record = np.zeros(2)  # drafted tokens accepted and promised of late
         self._expected = 1.0
+        self._watched = 1
 
     @property
     def top_k(self) -> int:
@@ -104,6 +82,12 @@ class PlannedDrafter(Drafter):
         """Tokens that the last draft promises, the bonus token included."""
         return self._expected
 
+    @property
+    def trust(self) -> float:
+        """Share of the drafted tokens promised of late that were accepted, at most 1."""
+        accepted, promised = self._record + plan.TRUST_PRIOR
+        return min(1.0, float(accepted / promised))
+
     def begin(self, tokens: Sequence[int]) -> None:
         """Start a run after these tokens; what the last run shares with them is in the history already."""
         if self._knowledge.suffix.count == 0:  # nothing yet, or everything was forgotten
@@ -113,49 +97,44 @@ class PlannedDrafter(Drafter):
         self._sequence = list(tokens)
         self._n_tail = 0
         self._extend_tail(tokens[-LONGEST:])
+        self._record.fill(0)
 
     def draft(self, root: int, limits: Limits) -> DraftTree:
         """Return the tree with the highest expected tokens per second; `expected` says how many it promises."""
-        nodes, counts = self._nodes, self._knowledge.calibration.counts
+        going_by = plan.Plan(self._ladder, self._costs.seconds(limits.n_past), self.trust)
         n = best_first.draft_best(
             root,
-            min(limits.width, len(nodes.tokens)),
-            limits.depth,
-            FLOOR,
-            self._tail,
-            self._n_tail - 1,
-            self._knowledge.suffix.count,
+            best_first.Bounds(min(limits.width, len(self._nodes.tokens)), limits.depth, FLOOR, not limits.may_branch),
+            self._text(self._n_tail - 1),
             self._sources,
-            counts,
+            self._knowledge.calibration.belief,
+            going_by,
             self._scratch,
             self._queue,
-            nodes,
+            self._nodes,
         )
-        seconds = self._costs.seconds(limits.n_past)
-        width, self._expected = plan.choose_width(nodes.probabilities, n, self._ladder, seconds, MARGIN)
+        width, self._expected, self._watched = plan.choose_width(self._nodes.probabilities, n, going_by)
         return self._arrays.lay_out(width)
 
     def update(self, outcome: Outcome) -> None:
         """Learn from a verified tree: first how right the sources were, then what they did not know."""
-        knowledge = self._knowledge
+        knowledge, nodes = self._knowledge, self._nodes
         truths = np.array(outcome.emitted, np.int32)
-        best_first.learn_path(
-            self._tail,
-            self._n_tail,
-            truths,
-            knowledge.suffix.count,
-            self._sources,
-            knowledge.calibration.counts,
-            self._scratch,
+        belief = knowledge.calibration.belief
+        best_first.learn_path(truths, self._text(self._n_tail), self._sources, belief, self._scratch)
+        plan.compare_promise(
+            outcome.tree.width, self._watched, truths, nodes.tokens, nodes.depths, nodes.probabilities, self._record
         )
-        knowledge.matrix.update(outcome.tree.tokens, outcome.top, outcome.values)
-        knowledge.suffix.append(truths)
+        knowledge.learn(outcome, truths)
         self._sequence += outcome.emitted
         self._extend_tail(truths)
 
     def observe(self, width: int, n_past: int, seconds: float) -> None:
         """Correct the cost curve."""
         self._costs.observe(width, n_past, seconds)
+
+    def _text(self, n_tail: int) -> best_first.Text:
+        return best_first.Text(self._tail, n_tail, self._knowledge.suffix.count)
 
     def _extend_tail(self, tokens: Sequence[int] | IntArray) -> None:
         n = len(tokens)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from recycle_cpp.types import IntArray
 
-HISTORY = 16_384  # tokens kept; with links and heads 12 bytes each
+HISTORY = 16_384  # tokens kept; with links and heads 20 bytes each
 BORDER = -1
 
 
@@ -21,27 +21,26 @@ class SuffixIndex:
     """Finds earlier occurrences of the last tokens in a bounded history, newest first, in constant time per token.
 
     Occurrences of the last two tokens are linked by hash; each one looked at is compared backwards, so the match length
-    is the true one. Requests are kept apart by a border that no match crosses.
+    is the true one. Occurrences of the last token alone are linked too. Requests are kept apart by a border that no
+    match crosses.
 
     Attributes:
-        history: int32[N], token at position p stands at p % N.
-        older: int32[N], position of an earlier occurrence of the same two tokens; -1 for none.
-        newest: int32[N], newest position of two tokens, by their hash; -1 for none.
+        history: the arrays, as the kernels take them; 2**m tokens are kept.
         count: tokens appended so far, borders included.
     """
 
     def __init__(self, size: int = HISTORY) -> None:
-        self.history, self.older, self.newest = np.full((3, size), -1, np.int32)
+        self.history = kernels.History(*np.full((5, size), -1, np.int32))
         self.count = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.history.nbytes + self.older.nbytes + self.newest.nbytes
+        return sum(array.nbytes for array in self.history)
 
     def append(self, tokens: Sequence[int] | IntArray) -> None:
         """Append tokens that follow each other."""
-        self.count = kernels.append(np.asarray(tokens, np.int32), self.count, self.history, self.older, self.newest)
+        self.count = kernels.append(np.asarray(tokens, np.int32), self.count, self.history)
 
     def begin(self, tokens: Sequence[int]) -> None:
         """Append the prompt of a new request behind a border."""
@@ -49,6 +48,6 @@ class SuffixIndex:
 
     def reset(self) -> None:
         """Forget everything."""
-        for array in (self.history, self.older, self.newest):
+        for array in self.history:
             array.fill(-1)
         self.count = 0

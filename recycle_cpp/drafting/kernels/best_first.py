@@ -1,4 +1,4 @@
-"""Numba loops of the best-first draft tree: always expand the likeliest node."""
+"""Numba loops of the best-first draft tree: always expand the likeliest node, as long as wider can still pay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from numba import njit
 
-from recycle_cpp.drafting.kernels.candidates import Counts, Scratch, Sources, find_candidates, learn
+from recycle_cpp.drafting.kernels.candidates import Scratch, Sources, find_candidates
+from recycle_cpp.drafting.kernels.mixing import Belief, learn, probabilities
+from recycle_cpp.drafting.kernels.plan import Plan, can_still_pay
 from recycle_cpp.drafting.kernels.suffix import LONGEST
 
 if TYPE_CHECKING:
@@ -27,6 +29,36 @@ class Nodes(NamedTuple):
     parents: IntArray
     depths: IntArray
     probabilities: FloatArray
+
+
+class Text(NamedTuple):
+    """The sequence that a tree grows from.
+
+    Attributes:
+        tail: int32[>=n_tail], its last tokens, oldest first.
+        n_tail: tokens in the tail.
+        n_history: tokens in the history.
+    """
+
+    tail: IntArray
+    n_tail: int
+    n_history: int
+
+
+class Bounds(NamedTuple):
+    """How far a tree may grow.
+
+    Attributes:
+        width: nodes at most, the root included.
+        depth: depth of a node at most.
+        floor: path probability below which a node is not worth a row.
+        is_chain: whether every node has one child at most.
+    """
+
+    width: int
+    depth: int
+    floor: float
+    is_chain: bool
 
 
 class Queue(NamedTuple):
@@ -106,14 +138,11 @@ def fill_context(node: int, tokens: IntArray, parents: IntArray, tail: IntArray,
 @njit(cache=True, nogil=True)
 def draft_best(
     root: int,
-    width: int,
-    depth: int,
-    floor: float,
-    tail: IntArray,
-    n_tail: int,
-    count: int,
+    bounds: Bounds,
+    text: Text,
     sources: Sources,
-    counts: Counts,
+    belief: Belief,
+    plan: Plan,
     scratch: Scratch,
     queue: Queue,
     nodes: Nodes,
@@ -122,14 +151,11 @@ def draft_best(
 
     Args:
         root: the pending token.
-        width: nodes at most, the root included.
-        depth: depth of a node at most.
-        floor: path probability below which a node is not worth a row.
-        tail: int32[>=n_tail], the sequence before the root, oldest first.
-        n_tail: tokens of it.
-        count: tokens in the history.
+        bounds: how far it may grow.
+        text: the sequence before the root.
         sources: what is known.
-        counts: how far it is to be trusted.
+        belief: how far it is to be trusted.
+        plan: what widths cost: growth ends where none of those that are left can be the best.
         scratch: overwritten.
         queue: overwritten; candidates that find no room in it are dropped.
         nodes: overwritten, in falling path probability, parents before children.
@@ -141,24 +167,14 @@ def draft_best(
     nodes.parents[0] = -1
     nodes.depths[0] = 0
     nodes.probabilities[0] = 1.0
-    n, waiting, entries, node = 1, 0, 0, 0
-    while n < width:
-        if nodes.depths[node] < depth:
-            n_context = fill_context(node, nodes.tokens, nodes.parents, tail, n_tail, scratch.context)
-            found = find_candidates(sources, count, n_context, scratch)
-            for j in range(found):
-                probability = nodes.probabilities[node] * counts.probability[scratch.buckets[j]]
-                if probability >= floor and entries < len(queue.heap):
-                    queue.tokens[entries] = scratch.tokens[j]
-                    queue.parents[entries] = node
-                    queue.probabilities[entries] = probability
-                    waiting = _push(queue, waiting, entries)
-                    entries += 1
-        if waiting == 0:
+    n, waiting, entries = 1, 0, 0
+    while n < bounds.width:
+        if nodes.depths[n - 1] < bounds.depth:
+            waiting, entries = _expand(n - 1, waiting, entries, bounds, text, sources, belief, scratch, queue, nodes)
+        if waiting == 0 or not can_still_pay(n, queue.probabilities[queue.heap[0]], nodes.probabilities, plan):
             break
         entry = queue.heap[0]
         waiting = _pop(queue, waiting)
-        node = n
         nodes.tokens[n] = queue.tokens[entry]
         nodes.parents[n] = queue.parents[entry]
         nodes.depths[n] = nodes.depths[queue.parents[entry]] + 1
@@ -168,24 +184,47 @@ def draft_best(
 
 
 @njit(cache=True, nogil=True)
-def learn_path(
-    tail: IntArray,
-    n_tail: int,
-    truths: IntArray,
-    count: int,
+def _expand(
+    node: int,
+    waiting: int,
+    entries: int,
+    bounds: Bounds,
+    text: Text,
     sources: Sources,
-    counts: Counts,
+    belief: Belief,
     scratch: Scratch,
-) -> None:
-    """Count what every source had to say at each position of a verified path, drafted or not.
+    queue: Queue,
+    nodes: Nodes,
+) -> tuple[int, int]:
+    """Put the candidates for children of a node into the queue; return how many wait, and entries made, then."""
+    n_context = fill_context(node, nodes.tokens, nodes.parents, text.tail, text.n_tail, scratch.context)
+    found, situation = find_candidates(sources, text.n_history, n_context, scratch)
+    probabilities(found, situation, scratch, belief, scratch.probabilities)
+    first, last = 0, found
+    if bounds.is_chain and found > 0:
+        for j in range(1, found):
+            first = j if scratch.probabilities[j] > scratch.probabilities[first] else first
+        last = first + 1
+    for j in range(first, last):
+        probability = nodes.probabilities[node] * scratch.probabilities[j]
+        if probability >= bounds.floor and entries < len(queue.heap):
+            queue.tokens[entries] = scratch.tokens[j]
+            queue.parents[entries] = node
+            queue.probabilities[entries] = probability
+            waiting = _push(queue, waiting, entries)
+            entries += 1
+    return waiting, entries
+
+
+@njit(cache=True, nogil=True)
+def learn_path(truths: IntArray, text: Text, sources: Sources, belief: Belief, scratch: Scratch) -> None:
+    """Learn what every source had to say at each position of a verified path, drafted or not.
 
     Args:
-        tail: int32[>=n_tail], the sequence up to the root, oldest first.
-        n_tail: tokens of it, the root's included.
         truths: int32[n], the emitted tokens.
-        count: tokens in the history, up to the root.
+        text: the sequence up to the root, which is the last token of the tail.
         sources: what was known when the tree was drafted.
-        counts: updated.
+        belief: updated.
         scratch: overwritten.
     """
     for i in range(len(truths)):
@@ -193,8 +232,8 @@ def learn_path(
         for back in range(min(i, LONGEST)):
             scratch.context[n] = truths[i - 1 - back]
             n += 1
-        for back in range(min(n_tail, LONGEST - n)):
-            scratch.context[n] = tail[n_tail - 1 - back]
+        for back in range(min(text.n_tail, LONGEST - n)):
+            scratch.context[n] = text.tail[text.n_tail - 1 - back]
             n += 1
-        found = find_candidates(sources, count, n, scratch)
-        learn(truths[i], found, scratch, counts)
+        found, situation = find_candidates(sources, text.n_history, n, scratch)
+        learn(truths[i], found, situation, scratch, belief)

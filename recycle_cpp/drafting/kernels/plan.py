@@ -1,8 +1,8 @@
-"""Numba loop of the planner: the width with the most expected tokens per second."""
+"""Numba loops of the planner: the width with the most expected tokens per second."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from numba import njit
 
@@ -12,11 +12,54 @@ if TYPE_CHECKING:
 
     from recycle_cpp.types import FloatArray, IntArray
 
+MARGIN = 0.15  # a wider step must promise this much more than plain decoding: the best of many estimates is too good
+NEAR = 0.9  # share of plain decoding's speed from which a wider step is watched, though it is not taken
+TRUST_PRIOR = 4.0  # drafted tokens that trust starts with
+TRUST_MEMORY = 0.95  # per step that was watched
+TRUST_FORGETS = 0.98  # per step, whatever it was: so trust comes back where nothing is drafted
+
+
+class Plan(NamedTuple):
+    """What the planner goes by.
+
+    Attributes:
+        ladder: int32[L], widths in rising order; the first is 1.
+        seconds: float64[L], what the next step takes at each width.
+        trust: share of the drafted tokens promised of late that were accepted, at most 1.
+    """
+
+    ladder: IntArray
+    seconds: NDArray[np.float64]
+    trust: float
+
 
 @njit(cache=True, nogil=True)
-def choose_width(
-    probabilities: FloatArray, n: int, ladder: IntArray, seconds: NDArray[np.float64], margin: float
-) -> tuple[int, float]:
+def can_still_pay(n: int, next_probability: float, probabilities: FloatArray, plan: Plan) -> bool:
+    """Return whether a tree wider than n nodes may be the best, since probabilities only fall from here.
+
+    Args:
+        n: nodes of the tree.
+        next_probability: path probability of the next one.
+        probabilities: float32[>=n], path probability of each node.
+        plan: what widths cost.
+    """
+    drafted = 0.0
+    best = (1.0 + MARGIN) / plan.seconds[0]
+    rung = 1
+    for row in range(1, n):
+        drafted += probabilities[row]
+        if rung < len(plan.ladder) and plan.ladder[rung] == row + 1:
+            best = max(best, (1.0 + plan.trust * drafted) / plan.seconds[rung])
+            rung += 1
+    for wider in range(rung, len(plan.ladder)):
+        most = drafted + next_probability * (plan.ladder[wider] - n)
+        if (1.0 + plan.trust * most) / plan.seconds[wider] > best:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def choose_width(probabilities: FloatArray, n: int, plan: Plan) -> tuple[int, float, int]:
     """Return the width W of the ladder with the highest E(W) / T(W), and its E(W).
 
     Nodes come in falling path probability, so the expected tokens of the first W nodes are a running sum.
@@ -24,20 +67,63 @@ def choose_width(
     Args:
         probabilities: float32[>=n], path probability of each node; the root's 1 stands for the bonus token.
         n: nodes of the tree.
-        ladder: int32[L], widths in rising order; the first is 1.
-        seconds: float64[L], what a step of each width costs.
-        margin: by how much a wider step must be better than plain decoding.
+        plan: what widths cost.
+
+    Returns:
+        W, E(W), and the best width above 1 if it is near enough to be watched, else 1.
     """
-    best_width, best_expected = 1, 1.0
-    best_speed = (1.0 + margin) / seconds[0]
-    expected, row = 0.0, 0
-    for rung in range(len(ladder)):
-        if ladder[rung] > n:
+    best_width, best_expected, watched = 1, 1.0, 1
+    plain = 1.0 / plan.seconds[0]
+    best_speed, best_wide = (1.0 + MARGIN) * plain, NEAR * plain
+    drafted, row = 0.0, 1
+    for rung in range(1, len(plan.ladder)):
+        if plan.ladder[rung] > n:
             break
-        while row < ladder[rung]:
-            expected += probabilities[row]
+        while row < plan.ladder[rung]:
+            drafted += probabilities[row]
             row += 1
-        if rung > 0 and expected / seconds[rung] > best_speed:
-            best_speed = expected / seconds[rung]
-            best_width, best_expected = int(ladder[rung]), expected
-    return best_width, best_expected
+        expected = 1.0 + plan.trust * drafted
+        speed = expected / plan.seconds[rung]
+        if speed > best_wide:
+            best_wide, watched = speed, int(plan.ladder[rung])
+        if speed > best_speed:
+            best_speed = speed
+            best_width, best_expected = int(plan.ladder[rung]), expected
+    return best_width, best_expected, watched
+
+
+@njit(cache=True, nogil=True)
+def compare_promise(
+    width: int,
+    watched: int,
+    truths: IntArray,
+    tokens: IntArray,
+    depths: IntArray,
+    probabilities: FloatArray,
+    record: NDArray[np.float64],
+) -> None:
+    """Compare what the last tree promised with what was accepted; of a tree that was only watched, its first level.
+
+    Args:
+        width: rows that were evaluated.
+        watched: as `choose_width` returned it.
+        truths: int32[n], the emitted tokens.
+        tokens: int32[>=W], of the nodes in falling path probability.
+        depths: int32[>=W].
+        probabilities: float32[>=W].
+        record: float64[2], updated: drafted tokens accepted and promised, decayed.
+    """
+    record *= TRUST_FORGETS
+    promised, accepted = 0.0, len(truths) - 1.0
+    if width > 1:
+        for row in range(1, width):
+            promised += probabilities[row]
+    elif watched > 1:
+        for row in range(1, watched):
+            if depths[row] == 1:
+                promised += probabilities[row]
+                accepted += tokens[row] == truths[0]
+    if promised > 0.0:
+        record *= TRUST_MEMORY
+        record[0] += accepted
+        record[1] += promised
