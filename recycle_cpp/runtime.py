@@ -81,6 +81,11 @@ class Runtime:
         return self._loaded.backend.n_ctx
 
     @property
+    def n_vocab(self) -> int:
+        """Tokens of the vocabulary."""
+        return self._loaded.backend.n_vocab
+
+    @property
     def is_chat(self) -> bool:
         """Whether the model has a chat template."""
         self._require_open()

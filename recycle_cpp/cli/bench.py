@@ -52,7 +52,7 @@ def bench(**params: Any) -> None:
     request = options.generate_options_from(params)
     loading = options.load_options_from(params)
     prompts = read_prompts(Path(params["prompts"]) if params["prompts"] else BUILT_IN, params["limit"])
-    target = None if params["json_file"] is None else _writable(Path(params["json_file"]))
+    target = None if params["json_file"] is None else writable(Path(params["json_file"]))
     model = options.model_from(params)
     from recycle_cpp.bench import report
     from recycle_cpp.bench.run import arms_of, run_arms
@@ -71,7 +71,7 @@ def bench(**params: Any) -> None:
     show.json_object(found)
 
 
-def _writable(path: Path) -> Path:
+def writable(path: Path) -> Path:
     """Return a path after checking that a file can be made there, before minutes are spent on it.
 
     Raises:

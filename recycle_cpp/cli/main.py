@@ -16,6 +16,7 @@ from recycle_cpp.cli import show
 from recycle_cpp.cli.bench import bench
 from recycle_cpp.cli.generate import generate
 from recycle_cpp.cli.models import models
+from recycle_cpp.cli.trace import replay, trace
 from recycle_cpp.errors import RecycleError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def commands(context: click.Context) -> None:
 commands.add_command(generate)
 commands.add_command(models)
 commands.add_command(bench)
+commands.add_command(trace)
+commands.add_command(replay)
 
 
 def main() -> None:
