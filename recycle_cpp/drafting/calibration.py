@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from recycle_cpp.drafting.kernels import candidates as kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+CARRIED_TRIALS = 32.0  # what counts from disk weigh at most: a few dozen tokens of a new topic outweigh them
 
 
 class Calibration:
@@ -23,6 +32,35 @@ class Calibration:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.counts)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is learned, by name; the prior belongs to the code, and the probabilities follow."""
+        return {"hits": self.counts.hits, "trials": self.counts.trials}
+
+    def adopt(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Overwrite the counts with arrays of the same names, types and shapes; `relax` is to follow."""
+        for name, array in self.arrays().items():
+            array[...] = arrays[name]
+
+    def relax(self) -> None:
+        """Cut the counts down to a prior of limited strength, so that a new topic is soon believed."""
+        counts = self.counts
+        share = np.float32(CARRIED_TRIALS) / np.maximum(counts.trials, np.float32(CARRIED_TRIALS))
+        counts.hits[:] *= share
+        counts.trials[:] *= share
+        believed = counts.hits + np.float32(kinds.PRIOR_TRIALS) * counts.prior
+        counts.probability[:] = believed / (counts.trials + np.float32(kinds.PRIOR_TRIALS))
+
+    def check_integrity(self) -> None:
+        """Check that the counts are counts.
+
+        Raises:
+            ValueError: names the fault.
+        """
+        hits, trials = self.counts.hits, self.counts.trials
+        # Written so that a NaN, of which nothing is true, is a fault as well.
+        if not (np.all(hits >= 0) and np.all(hits <= trials) and np.all(trials <= kinds.FORGET_AT)):
+            raise ValueError(f"a kind of candidate has other than 0 <= hits <= trials <= {kinds.FORGET_AT:g}")
 
     def reset(self) -> None:
         """Go back to the prior."""

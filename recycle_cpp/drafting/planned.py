@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.suffix import SuffixIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,6 +41,16 @@ class Costs(Protocol):
         """Correct the curve by a measured step."""
 
 
+class Part(Protocol):
+    """What knowledge asks of each of its parts."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is learned, by name: the arrays themselves, and counters as int64[1]."""
+
+    def adopt(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Overwrite all, in place, with arrays of the same names, types and shapes."""
+
+
 class Knowledge:
     """Everything that drafting learns; shared by the requests on one model.
 
@@ -65,6 +75,51 @@ class Knowledge:
         """The arrays, as the kernels take them."""
         matrix, suffix = self.matrix, self.suffix
         return candidates.Sources(matrix.row_of, matrix.rows, matrix.gaps, suffix.history, suffix.older, suffix.newest)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been learned yet."""
+        return self.matrix.n_rows == 0 and self.suffix.count == 0
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is learned, by part and name: views that the next step changes, and counters as int64[1]."""
+        return {f"{part}.{name}": array for part, owner in self._parts() for name, array in owner.arrays().items()}
+
+    def adopt(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Overwrite all, in place, with what was learned before, and relax its calibration.
+
+        Args:
+            arrays: as `arrays` returned them, of this or another session.
+
+        Raises:
+            ValueError: if they are not of the names, types and shapes that are wanted here, or are not whole;
+                nothing is known then. The kernels check no bounds, so a wrong index may not come in.
+        """
+        self.reset()
+        wanted = {name: (array.dtype, array.shape) for name, array in self.arrays().items()}
+        if wanted != {name: (array.dtype, array.shape) for name, array in arrays.items()}:
+            raise ValueError("the arrays are not those that this version learns")
+        try:
+            for part, owner in self._parts():
+                owner.adopt({name: arrays[f"{part}.{name}"] for name in owner.arrays()})
+            self.check_integrity()
+        except ValueError:
+            self.reset()
+            raise
+        self.calibration.relax()
+
+    def check_integrity(self) -> None:
+        """Check that no array holds what would mislead a kernel.
+
+        Raises:
+            ValueError: names the first fault found.
+        """
+        self.matrix.check_integrity()
+        self.suffix.check_integrity(len(self.matrix.row_of))
+        self.calibration.check_integrity()
+
+    def _parts(self) -> tuple[tuple[str, Part], ...]:
+        return ("matrix", self.matrix), ("suffix", self.suffix), ("calibration", self.calibration)
 
     def reset(self) -> None:
         """Forget everything."""
