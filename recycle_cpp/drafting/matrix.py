@@ -96,7 +96,7 @@ class AdjacencyMatrix:
             ValueError: names the first fault found.
         """
         n_vocab, owner, places = len(self.row_of), self.owner, np.arange(len(self.owner))
-        for row in np.flatnonzero((owner >= 0) != (places < self.n_rows)):
+        for row in np.flatnonzero((owner < -1) | ((owner >= 0) != (places < self.n_rows))):
             raise ValueError(f"row {row} of {self.n_rows} has owner {owner[row]}")
         for row in np.flatnonzero(owner >= n_vocab):
             raise ValueError(f"row {row} has owner {owner[row]}, outside the vocabulary of {n_vocab}")
