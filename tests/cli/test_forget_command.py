@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recycle_cpp.cli.options import load_options_from
 from recycle_cpp.models import Registry, fingerprint
 from recycle_cpp.models.learned_files import LearnedFile, learned_files, learned_folder
 from recycle_cpp.types import LoadOptions
@@ -81,3 +82,7 @@ def test_what_cannot_be_removed_is_named(call, kept) -> None:
 def test_generate_keeps_what_it_learns_unless_told_not_to(call, fake, arguments: list[str], learned: bool) -> None:
     call("generate", "-m", "m", "-p", "x", *arguments)
     assert fake.loaded == [("m", LoadOptions(learned=learned))]
+
+
+def test_a_command_that_does_not_ask_for_it_neither_uses_nor_keeps_what_was_learned() -> None:
+    assert load_options_from({"n_ctx": 64}) == LoadOptions(n_ctx=64, learned=False)
