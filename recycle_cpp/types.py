@@ -186,6 +186,8 @@ class LoadOptions:
         type_k: element type of the cache's keys.
         type_v: element type of the cache's values.
         verbose: let llama.cpp's own log through to standard error.
+        learned: start from what drafting learned of this model in earlier runs, and keep what it learns now. The file
+            holds tokens of prompts and answers; only the user can read it.
     """
 
     n_ctx: int | None = None
@@ -196,6 +198,7 @@ class LoadOptions:
     type_k: CacheType = "f16"
     type_v: CacheType = "f16"
     verbose: bool = False
+    learned: bool = True
 
     def __post_init__(self) -> None:
         """Check every field.

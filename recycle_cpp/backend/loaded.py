@@ -37,6 +37,7 @@ class LoadedModel:
     Attributes:
         model: weights and vocabulary.
         backend: the context, as decoding sees it.
+        fingerprint: identity of its file's content.
         flash_attention: whether attention runs fused: as asked for, or as measured to be faster.
     """
 
@@ -60,7 +61,7 @@ class LoadedModel:
         """
         self._options = options
         self._say = say
-        self._fingerprint = fingerprint
+        self.fingerprint = fingerprint
         self.model = LlamaModel(path, options)
         try:
             self._threads = _threads(options.n_threads)
@@ -101,7 +102,7 @@ class LoadedModel:
     def facts(self) -> dict[str, object]:
         """What a measurement must name: the file's fingerprint, the build and the settings in use."""
         return {
-            "fingerprint": self._fingerprint,
+            "fingerprint": self.fingerprint,
             "n_ctx": self.backend.n_ctx,
             "flash_attention": self.flash_attention,
             **self._identity(),

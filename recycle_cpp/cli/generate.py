@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 @options.request_options
 @options.sampling_options
 @options.load_options
+@click.option(
+    "--no-learned",
+    "learned",
+    flag_value=False,
+    default=None,
+    help="Neither use nor keep on disk what drafting learns; `recycle-cpp forget` removes what is kept.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the text.")
 @click.option("--verbose", is_flag=True, help="Show notes on this machine and llama.cpp's own log.")
 def generate(**params: Any) -> None:

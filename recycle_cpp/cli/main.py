@@ -14,6 +14,7 @@ import click
 from recycle_cpp import __version__
 from recycle_cpp.cli import show
 from recycle_cpp.cli.bench import bench
+from recycle_cpp.cli.forget import forget
 from recycle_cpp.cli.generate import generate
 from recycle_cpp.cli.models import models
 from recycle_cpp.cli.trace import replay, trace
@@ -43,6 +44,7 @@ commands.add_command(models)
 commands.add_command(bench)
 commands.add_command(trace)
 commands.add_command(replay)
+commands.add_command(forget)
 
 
 def main() -> None:

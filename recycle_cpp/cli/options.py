@@ -120,10 +120,12 @@ def model_from(params: Mapping[str, Any]) -> str:
 def load_options_from(params: Mapping[str, Any]) -> LoadOptions:
     """Return how to load the model; `verbose` is taken along if the command has it.
 
+    A command without `learned` among its parameters, as one that measures, neither uses nor keeps what was learned.
+
     Raises:
         UsageError: if a value is out of its range.
     """
-    return _record(LoadOptions, params)
+    return _record(LoadOptions, {"learned": False, **params})
 
 
 def sampling_from(params: Mapping[str, Any]) -> SamplingOptions:
