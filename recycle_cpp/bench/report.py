@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from recycle_cpp.types import Timings
 
 SUBJECT = "auto"
+FIRST = "first_token_over_plain"
 
 
-def summary(results: Sequence[TurnResult], *, warm: bool = False) -> dict[str, Any]:
+def summary(results: Sequence[TurnResult], *, warm: bool = False, fresh_prompts: bool = False) -> dict[str, Any]:
     """Return the report as one JSON object.
 
     A speed is an arm's tokens per second over all turns of a group together; with repeats the median over them.
@@ -29,21 +30,23 @@ def summary(results: Sequence[TurnResult], *, warm: bool = False) -> dict[str, A
     Args:
         results: of all repeats.
         warm: knowledge was kept between repeats: the first one is reported apart, as `cold`.
+        fresh_prompts: no arm found its prompt in the cache: only then can times to the first token be compared.
     """
     cold = [result for result in results if result.repeat == 0]
     main = [result for result in results if result.repeat > 0] if warm else list(results)
+    n_same = _n_same(main, subject_of(main))
     report = {
-        **_group(main),
-        "subject": subject_of(results),
-        "identical": _n_same(main, subject_of(results)) == len(main),
-        "identical_turns": _n_same(main, subject_of(results)),
+        **_group(main, fresh_prompts),
+        "subject": subject_of(main),
+        "identical": n_same == len(main),
+        "identical_turns": n_same,
         "turns": len(main),
         "prompts": len({(result.prompt.question_id, result.prompt.category) for result in main}),
         "repeats": len({result.repeat for result in main}),
-        "categories": _categories(main),
+        "categories": _categories(main, fresh_prompts),
     }
     if warm:
-        report["cold"] = {**_group(cold), "categories": _categories(cold)}
+        report["cold"] = {**_group(cold, fresh_prompts), "categories": _categories(cold, fresh_prompts)}
     return report
 
 
@@ -53,18 +56,21 @@ def subject_of(results: Sequence[TurnResult]) -> str:
     return SUBJECT if SUBJECT in names else names[-1]
 
 
-def _categories(results: Sequence[TurnResult]) -> dict[str, Any]:
+def _categories(results: Sequence[TurnResult], fresh_prompts: bool) -> dict[str, Any]:
     groups: dict[str, list[TurnResult]] = defaultdict(list)
     for result in results:
         groups[result.prompt.category].append(result)
-    return {name: _group(group) for name, group in groups.items()}
+    return {name: _group(group, fresh_prompts) for name, group in groups.items()}
 
 
-def _group(results: Sequence[TurnResult]) -> dict[str, Any]:
+def _group(results: Sequence[TurnResult], fresh_prompts: bool) -> dict[str, Any]:
     arms = list(results[0].answers)
     speeds = {arm: _speeds(results, arm) for arm in arms}
     subject = subject_of(results)
     found = {arm: _arm(results, arm, speeds) for arm in arms}
+    if fresh_prompts:
+        for arm in arms:
+            found[arm] |= _first_token(results, arm)
     over = _over(speeds[subject], speeds[PLAIN])
     return {
         "speedup": over[0] if over else None,
@@ -78,15 +84,23 @@ def _group(results: Sequence[TurnResult]) -> dict[str, Any]:
 def _arm(results: Sequence[TurnResult], arm: str, speeds: dict[str, list[float | None]]) -> dict[str, Any]:
     known = [speed for speed in speeds[arm] if speed is not None]
     answers = [result.answers[arm] for result in results]
-    firsts = [result.answers[arm].first_seconds / result.answers[PLAIN].first_seconds for result in results]
     return {
         "tokens_per_second": round(statistics.median(known), 2) if known else None,
         "by_repeat": [None if speed is None else round(speed, 2) for speed in speeds[arm]],
         "over": {other: _over(speeds[arm], speeds[other]) for other in speeds if other != arm},
         "identical_turns": _n_same(results, arm),
-        "first_token_ms": round(1000 * statistics.median(answer.first_seconds for answer in answers), 3),
-        "first_token_over_plain": round(statistics.median(firsts), 4),
         **_steps([answer.timings for answer in answers if answer.timings is not None]),
+    }
+
+
+def _first_token(results: Sequence[TurnResult], arm: str) -> dict[str, float]:
+    """Return the median time to an arm's first token, and the median of its ratio to plain decoding's, turn by turn."""
+    seconds = [result.answers[arm].first_seconds for result in results]
+    plain = [result.answers[PLAIN].first_seconds for result in results]
+    ratios = [one / other for one, other in zip(seconds, plain, strict=True)]
+    return {
+        "first_token_ms": round(1000 * statistics.median(seconds), 3),
+        FIRST: round(statistics.median(ratios), 4),
     }
 
 
@@ -161,39 +175,32 @@ def _turn(answer: Answer, plain: Answer) -> dict[str, Any]:
     }
 
 
-def heads(report: dict[str, Any], *, first_token: bool = False) -> list[str]:
+def heads(report: dict[str, Any]) -> list[str]:
     """Return the heads of the table that `rows` fills."""
+    subject = report["subject"]
+    last = [f"{subject}: first token"] if FIRST in report["arms"][subject] else []
     others = [arm for arm in report["arms"] if arm != PLAIN]
-    return [
-        "category",
-        "plain tok/s",
-        *others,
-        f"{report['subject']}: tokens per step",
-        "promised / got",
-        *([f"{report['subject']}: first token"] if first_token else []),
-    ]
+    return ["category", "plain tok/s", *others, f"{subject}: tokens per step", "promised / got", *last]
 
 
-def rows(report: dict[str, Any], *, first_token: bool = False) -> list[list[str]]:
-    """Return the report as table rows, one per category and one for all; arms as their speed over plain decoding's.
-
-    Args:
-        report: from `summary`.
-        first_token: add the subject's time to the first token over plain decoding's.
-    """
+def rows(report: dict[str, Any]) -> list[list[str]]:
+    """Return the report as table rows, one per category and one for all; arms as their speed over plain decoding's."""
     groups = [*report["categories"].items(), ("all", report)]
     if "cold" in report:
         groups.append(("all, cold", report["cold"]))
-    return [_row(name, group, report["subject"], first_token=first_token) for name, group in groups]
+    return [_row(name, group["arms"], report["subject"]) for name, group in groups]
 
 
-def _row(name: str, group: dict[str, Any], subject: str, *, first_token: bool) -> list[str]:
-    arms = group["arms"]
-    cells = [name, _number(arms[PLAIN]["tokens_per_second"], 1)]
-    cells += [_ratio(found["over"][PLAIN]) for arm, found in arms.items() if arm != PLAIN]
-    cells += [_number(arms[subject].get("mean_accepted_tokens"), 2)]
-    cells += [_number(arms[subject].get("promised_over_got"), 2)]
-    return [*cells, _number(arms[subject]["first_token_over_plain"], 2)] if first_token else cells
+def _row(name: str, arms: dict[str, Any], subject: str) -> list[str]:
+    of = arms[subject]
+    return [
+        name,
+        _number(arms[PLAIN]["tokens_per_second"], 1),
+        *(_ratio(found["over"][PLAIN]) for arm, found in arms.items() if arm != PLAIN),
+        _number(of.get("mean_accepted_tokens"), 2),
+        _number(of.get("promised_over_got"), 2),
+        *([_number(of[FIRST], 2)] if FIRST in of else []),
+    ]
 
 
 def _ratio(over: list[float] | None) -> str:

@@ -79,7 +79,7 @@ def bench(**params: Any) -> None:
         if not results:
             raise UsageError(f"no prompt fits the context of {opened.runtime.n_ctx} tokens: raise --ctx-size")
         show.notes(opened.runtime.notes)
-        found = report.summary(results, warm=plan.warm)
+        found = report.summary(results, warm=plan.warm, fresh_prompts=plan.fresh_prompts)
         whole = {**found, **_circumstances(opened, params), "results": report.turns(results)}
     if json_file is not None:
         output_file.write(json_file, json.dumps(whole, indent=1) + "\n")
@@ -87,8 +87,7 @@ def bench(**params: Any) -> None:
         from recycle_cpp.bench.plot import draw
 
         output_file.write(svg_file, draw(whole))
-    first_token = plan.fresh_prompts
-    show.table(report.heads(found, first_token=first_token), report.rows(found, first_token=first_token))
+    show.table(report.heads(found), report.rows(found))
     show.json_object(found)
 
 

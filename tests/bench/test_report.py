@@ -76,10 +76,11 @@ def test_times_to_the_first_token_are_compared_turn_by_turn() -> None:
         result("a", plain=answer(first_ms=100), auto=answer(first_ms=90)),
         result("a", plain=answer(first_ms=1000), auto=answer(first_ms=1020)),
     ]
-    found = report.summary(results)
+    assert "first_token_ms" not in report.summary(results)["arms"]["auto"]
+    found = report.summary(results, fresh_prompts=True)
     assert found["arms"]["auto"]["first_token_over_plain"] == 1.02
     assert found["arms"]["auto"]["first_token_ms"] == 90.0
-    assert report.rows(found, first_token=True)[-1][-1] == "1.02"
+    assert report.rows(found)[-1][-1] == "1.02"
 
 
 def test_warm_repeats_are_reported_apart_from_the_cold_first_one() -> None:
@@ -98,10 +99,9 @@ def test_a_table_has_a_cell_for_every_head_with_seven_arms_too() -> None:
     arms = {name: answer() for name in ("plain", "auto", "tree", "chain", "stock")}
     arms |= {"lookup": foreign(), "binding": foreign()}
     results = [result("a", repeat, **arms) for repeat in range(2)]
-    found = report.summary(results)
-    for first_token in (False, True):
-        heads = report.heads(found, first_token=first_token)
-        assert {len(row) for row in report.rows(found, first_token=first_token)} == {len(heads)}
+    for fresh_prompts in (False, True):
+        found = report.summary(results, fresh_prompts=fresh_prompts)
+        assert {len(row) for row in report.rows(found)} == {len(report.heads(found))}
 
 
 def test_every_turn_is_in_the_report_file_with_its_counts() -> None:
