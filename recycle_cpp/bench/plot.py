@@ -64,7 +64,7 @@ def _draw_speeds(axes: Axes, report: dict[str, Any]) -> None:
     axes.set_xticks(range(len(groups)), [name.replace(" ", "\n", 1) for name in groups])
     axes.set_ylabel("speed over plain decoding")
     axes.set_title(f"{report['model']}, {report['turns']} turns, {report['date'][:10]}")
-    axes.legend(ncols=4, frameon=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _draw_curve(axes: Axes, report: dict[str, Any]) -> None:
@@ -75,8 +75,10 @@ def _draw_curve(axes: Axes, report: dict[str, Any]) -> None:
         costs = [each / seconds[0] for each in seconds]
         axes.plot(curve["ladder"], costs, marker="o", markersize=3, label=f"C(W), {fill:,} tokens in the cache")
     axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
     ticks = [width for width in curve["ladder"] if width & (width - 1) == 0]
     axes.set_xticks(ticks, [str(width) for width in ticks])
+    axes.set_yticks(ticks, [str(width) for width in ticks])
     axes.set_xlabel("width W: rows in one evaluation")
     axes.set_ylabel("C(W) = T(W) / T(1)")
     widths = {int(width): n for width, n in report["arms"][subject].get("widths", {}).items()}

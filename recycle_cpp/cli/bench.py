@@ -39,7 +39,7 @@ ARMS_HELP = (
 @click.option(
     "--set", "prompt_set", type=click.Choice(list(SETS)), help=f"A built-in set of prompts.  [default: {EVERYDAY}]"
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N prompts, spread evenly over the file.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N prompts, spread evenly over the set.")
 @click.option("--arms", metavar="NAMES", help=f"{ARMS_HELP}  [default: plain and what --draft says]")
 @click.option(
     "--repeats", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Run all N times."
