@@ -154,11 +154,15 @@ def _circumstances(opened: OpenArms, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_progress(results: Iterator[TurnResult], total: int) -> Iterator[TurnResult]:
-    """Yield results, with a bar on standard error where that is a terminal."""
+    """Yield results, with a bar on standard error where that is a terminal.
+
+    The bar is drawn between turns only: a thread that redraws it would take time from what is measured.
+    """
     if not sys.stderr.isatty():
         yield from results
         return
     from rich.console import Console
     from rich.progress import track
 
-    yield from track(results, description="decoding", total=total, console=Console(stderr=True), transient=True)
+    bar = Console(stderr=True)
+    yield from track(results, description="decoding", total=total, console=bar, transient=True, auto_refresh=False)

@@ -58,7 +58,7 @@ def test_seven_arms_run_side_by_side_over_cold_and_warm_repeats_and_are_drawn(tm
 
 
 @needs_model
-def test_foreign_arms_go_past_a_batch_and_stop_like_plain_decoding_does() -> None:
+def test_foreign_arms_go_past_a_batch_and_keep_within_the_context() -> None:
     request = GenerateOptions()
     loading = LoadOptions(n_ctx=160, n_batch=32)
     names = parse_arms("lookup,binding", request)
@@ -68,9 +68,7 @@ def test_foreign_arms_go_past_a_batch_and_stop_like_plain_decoding_does() -> Non
         assert len(question.tokens) > 2 * 32
         answers = {arm.name: arm.generate(question, 1000) for arm in opened.arms}
         n_room = opened.runtime.n_ctx - len(question.tokens) + 1
-    assert {len(answer.tokens) for answer in answers.values()} == {n_room} or all(
-        len(answer.tokens) < n_room for answer in answers.values()
-    )
+    assert 8 < max(len(answer.tokens) for answer in answers.values()) <= n_room
     assert answers["binding"].timed_n == len(answers["binding"].tokens) - 1
     assert answers["plain"].tokens[:8] == answers["binding"].tokens[:8] == answers["lookup"].tokens[:8]
 

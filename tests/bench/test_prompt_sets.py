@@ -68,6 +68,10 @@ def test_the_everyday_prompts_cover_eight_categories_with_four_each_and_no_text_
     assert len({prompt.turns for prompt in prompts}) == len({prompt.question_id for prompt in prompts}) == 32
 
 
+def test_eight_of_the_everyday_prompts_are_one_of_each_category() -> None:
+    assert {prompt.category for prompt in take(SETS["everyday"](), 8)} == CATEGORIES
+
+
 def test_prompts_to_copy_from_hold_more_text_than_the_answer_is_long() -> None:
     prompts = SETS["copy"]()
     assert len(prompts) == 12
