@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from recycle_cpp.backend.cost import Curve
     from recycle_cpp.types import FinishReason, FloatArray, IntArray
 
 
@@ -102,6 +103,11 @@ class Runtime:
         return self._loaded.facts
 
     @property
+    def cost_curve(self) -> Curve | None:
+        """What steps cost here; None if the model decodes plainly only. The first use may measure for some seconds."""
+        return self._loaded.curve() if self._loaded.model.can_branch else None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how requests were decoded so far, one line each."""
         return tuple(self._notes)
@@ -116,6 +122,12 @@ class Runtime:
         with self._turn.hold():
             self._require_open()
             self._policy.knowledge.reset()
+            self._engine.keep(0)
+
+    def forget_prompt(self) -> None:
+        """Drop the cached prompt; what drafting has learned stays."""
+        with self._turn.hold():
+            self._require_open()
             self._engine.keep(0)
 
     def tokenize(self, prompt: str | Sequence[Message], *, raw: bool = False) -> list[int]:

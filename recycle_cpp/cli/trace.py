@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recycle_cpp.bench.prompts import BUILT_IN
 from recycle_cpp.cli import options, show
+from recycle_cpp.cli.prompt_sets import prompt_set_options, prompts_from
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.cost import Curve
@@ -20,24 +20,23 @@ HEADS = ("cost curve", "auto", "tree", "best chain", "plain", "tokens per step",
 @click.command(short_help="Record what a model says on a file of prompts, to replay it.")
 @options.model_option
 @click.argument("file", metavar="FILE")
-@click.option("--prompts", metavar="FILE", help="Prompts in Spec-Bench's JSON lines.  [default: a built-in set]")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N prompts, spread evenly over the file.")
+@prompt_set_options
 @options.request_options
 @options.sampling_options
 @options.load_options
 def trace(file: str, **params: Any) -> None:
     """Decode prompts plainly and keep the best candidates of every position in FILE (numpy's .npz)."""
-    from recycle_cpp.bench.prompts import read_prompts
     from recycle_cpp.bench.trace import Trace, record_trace
-    from recycle_cpp.cli.bench import DEFAULT_MAX_TOKENS, writable
+    from recycle_cpp.cli.bench import DEFAULT_MAX_TOKENS
+    from recycle_cpp.cli.output_file import writable
     from recycle_cpp.errors import UsageError
     from recycle_cpp.runtime import Runtime
 
-    target = writable(Path(file))
+    target = writable(file)
     if params["max_tokens"] is None:
         params["max_tokens"] = DEFAULT_MAX_TOKENS
     request, loading = options.generate_options_from(params), options.load_options_from(params)
-    prompts = read_prompts(Path(params["prompts"]) if params["prompts"] else BUILT_IN, params["limit"])
+    prompts = prompts_from(params)
     with Runtime.load(options.model_from(params), loading, show.dim) as runtime:
         turns = tuple(record_trace(runtime, prompts, request))
         if not turns:
