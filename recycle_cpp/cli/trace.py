@@ -11,7 +11,6 @@ from recycle_cpp.cli import options, show
 from recycle_cpp.cli.prompt_sets import prompt_set_options, prompts_from
 
 if TYPE_CHECKING:
-    from recycle_cpp.backend.cost import Curve
     from recycle_cpp.bench.replay import Tally
 
 HEADS = ("cost curve", "auto", "tree", "best chain", "plain", "tokens per step", "promised / got")
@@ -63,7 +62,7 @@ def replay(file: str, curves: tuple[str, ...], ablation: bool, as_json: bool) ->
     Speeds are ratios to plain decoding, by the curves, without our own time. No model is run.
     """
     from recycle_cpp.bench import replay as replays
-    from recycle_cpp.bench.curves import MACHINES
+    from recycle_cpp.bench.curves import MACHINES, find_curve
     from recycle_cpp.bench.trace import Trace
 
     kept = Trace.load(Path(file))
@@ -72,16 +71,10 @@ def replay(file: str, curves: tuple[str, ...], ablation: bool, as_json: bool) ->
         widths = [str(width) for width in next(iter(found.values()))]
         rows = [[name, *(f"{value:.3f}" for value in by_width.values())] for name, by_width in found.items()]
         return show.json_object(found) if as_json else show.table(("sources", *(f"W = {w}" for w in widths)), rows)
-    compared = {name: replays.compare(kept, _curve(name)) for name in curves or MACHINES}
+    compared = {name: replays.compare(kept, find_curve(name)) for name in curves or MACHINES}
     if as_json:
         return show.json_object({name: _as_json(tallies) for name, tallies in compared.items()})
     return show.table(HEADS, [_row(name, tallies) for name, tallies in compared.items()])
-
-
-def _curve(name: str) -> Curve:
-    from recycle_cpp.bench.curves import MACHINES, named_curve, read_curve
-
-    return named_curve(name) if name in MACHINES or not Path(name).exists() else read_curve(Path(name))
 
 
 def _best_chain(compared: dict[str, dict[str, Tally]]) -> str:
