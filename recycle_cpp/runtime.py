@@ -91,6 +91,11 @@ class Runtime:
         return self._loaded.facts
 
     @property
+    def settings(self) -> str:
+        """The settings of decoding in use, in one line."""
+        return self._loaded.settings_line
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how requests were decoded so far, one line each."""
         return tuple(self._notes)
