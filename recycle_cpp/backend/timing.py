@@ -67,9 +67,15 @@ class Samples:
         """Widths that were timed, in rising order."""
         return tuple(sorted(self._steady.keys() | self._first.keys()))
 
-    def seconds(self, width: int) -> float:
-        """Return the least time at a width that was timed: a slow moment of the machine only ever adds."""
-        return min([*self._first.get(width, []), self._steady.get(width, np.inf)])
+    def seconds(self, width: int, switch: float = 0.0) -> float:
+        """Return the least time at a width that was timed: a slow moment of the machine only ever adds.
+
+        Args:
+            width: the width.
+            switch: what a change of width adds, if it was timed after another one only.
+        """
+        firsts = min(self._first.get(width, [np.inf]))
+        return min(self._steady[width], firsts) if width in self._steady else firsts - switch
 
     def switches(self) -> list[float]:
         """Return what each evaluation after another width took more than one after its own; below 0 by noise."""
@@ -99,9 +105,12 @@ class Bench:
         self.samples: dict[int, Samples] = {}
         self._budget = budget
         self._can_rewind = can_rewind
+        self._least: dict[int, float] = {}
         self._position = self._last_width = self._n_cells = 0
         self._tokens = np.random.default_rng(1).integers(0, context.n_vocab, 1024).astype(np.int32)
+        start = budget.clock()
         run_chain(context, self._tokens[:1], 0)
+        self._least[1] = budget.clock() - start
         self._position = 1
         self._cell = context.snapshot() if can_rewind else b""
         self._block = b""
@@ -137,14 +146,29 @@ class Bench:
 
     def time(self, width: int, share: float = 1.0) -> bool:
         """Time a width, narrow and quick ones twice; False if a share of the budget does not allow it."""
-        for _ in range(2 if width <= NARROW and self._seconds_of(1) < QUICK_SECONDS else 1):
-            if not self._budget.allows(self._seconds_of(width), share):
+        for _ in range(2):
+            if not self._budget.allows(self.expects(width), share):
                 return False
-            seconds = self.run(width)
-            first = self._last_width not in (0, width)
-            self.samples.setdefault(self._n_cells, Samples()).add(width, seconds, first=first)
-            self._last_width = width
+            self.sample(width)
+            if width > NARROW or not self._is_quick:
+                break
         return True
+
+    def time_beside_one(self, width: int) -> bool:
+        """Time single rows, then a width; where evaluations are slow, single rows once are enough."""
+        known = self._n_cells in self.samples and not self._is_quick
+        return (known or self.time(1)) and self.time(width)
+
+    @property
+    def _is_quick(self) -> bool:
+        return self._least[1] < QUICK_SECONDS
+
+    def sample(self, width: int) -> None:
+        """Time a width once, whatever the budget."""
+        seconds = self.run(width)
+        first = self._last_width not in (0, width)
+        self.samples.setdefault(self._n_cells, Samples()).add(width, seconds, first=first)
+        self._last_width = width
 
     def run(self, width: int) -> float:
         """Evaluate a chain of W rows after the filled cells, and forget it; return the seconds."""
@@ -157,15 +181,17 @@ class Bench:
             if self._position + width > self.context.n_ctx:
                 self.context.seq_rm(-1, 0, -1)
                 self._position = 0
-        return self._budget.clock() - start
+        seconds = self._budget.clock() - start
+        self._least[width] = min(seconds, self._least.get(width, seconds))
+        return seconds
 
-    def _seconds_of(self, width: int) -> float:
-        """Return what a width takes, as far as is known: between nothing for more rows, and in proportion to them."""
-        samples = self.samples.get(self._n_cells)
-        if samples is None:
-            return 0.0
-        nearest = min(samples.widths, key=lambda known: abs(known - width))
-        return samples.seconds(nearest) * float(np.sqrt(width / nearest))
+    def expects(self, width: int) -> float:
+        """Return what an evaluation should take, from what is known of other widths.
+
+        More rows take between nothing and their proportion more: the geometric middle is taken.
+        """
+        nearest = min(self._least, key=lambda known: abs(known - width))
+        return self._least[nearest] * float(np.sqrt(width / nearest))
 
 
 def run_chain(context: Context, tokens: IntArray, first: int) -> FloatArray:

@@ -173,42 +173,40 @@ class Tuner:
 
     def _fastest_threads(self, bench: Bench, candidates: tuple[int, ...], width: int, share: float) -> int:
         """Return the number of threads that evaluates a width fastest; the first unless another is clearly faster."""
-        if len(candidates) == 1:
+        rounds, repeats = 2, 2  # the first evaluation with other threads also starts them
+        cost = rounds * repeats * len(candidates) * bench.expects(width)
+        if len(candidates) == 1 or not self._budget.allows(cost, share):
             return candidates[0]
-        seconds: dict[int, float] = {}
-        for n_threads in candidates * 2:
-            if not self._budget.allows(2 * min(seconds.values(), default=0.0), share):
-                break
+        seconds = dict.fromkeys(candidates, float("inf"))
+        for n_threads in candidates * rounds:
             bench.set_threads(n_threads, n_threads)
-            found = min(bench.run(width) for _ in range(2))  # the first one also starts the threads
-            seconds[n_threads] = min(found, seconds.get(n_threads, found))
-        best = min(seconds, key=seconds.__getitem__, default=candidates[0])
-        return best if seconds and seconds[best] * EQUAL < seconds[candidates[0]] else candidates[0]
+            seconds[n_threads] = min(seconds[n_threads], *(bench.run(width) for _ in range(repeats)))
+        best = min(seconds, key=seconds.__getitem__)
+        return best if seconds[best] * EQUAL < seconds[candidates[0]] else candidates[0]
 
     def _measure_curve(self, bench: Bench) -> Curve:
         """Time widths at two fills, round after round while the budget lasts."""
         full = self._full_cells(bench)
-        levels = tuple(dict.fromkeys((full, LOW_CELLS))) if self._search.can_rewind else (full,)
+        levels = (full, LOW_CELLS) if self._search.can_rewind and full > LOW_CELLS else (full,)
+        bench.fill(full)
+        if full not in bench.samples:
+            bench.sample(1)  # the one number that nothing else can stand for
         for turn in range(_ROUNDS):
             for n_cells in levels:
                 bench.fill(n_cells)
-                if not self._time_widths(bench, WIDTHS):
+                if not all(bench.time_beside_one(width) for width in self._widths(WIDTHS) or (1,)):
                     break
             if turn == 0:
                 bench.fill(full)
                 self._time_wide(bench)
         return curve_of(bench.samples, full, self._search.max_width)
 
-    def _time_widths(self, bench: Bench, widths: Iterable[int]) -> bool:
-        """Time each width after single rows; False if there was no time for one."""
-        return all(bench.time(1) and bench.time(width) for width in self._widths(widths) or (1,))
-
     def _time_wide(self, bench: Bench) -> None:
         """Time the widest evaluations, up to the first that no tree can repay."""
-        samples = next(iter(bench.samples.values()), Samples())
+        samples = bench.samples[self._full_cells(bench)]
         for width in self._widths(WIDEST):
-            known = samples.widths
-            if not known or samples.seconds(known[-1]) > HOPELESS * samples.seconds(known[0]) or not bench.time(width):
+            widest = samples.seconds(samples.widths[-1])
+            if widest > HOPELESS * samples.seconds(1) or not bench.time(width):
                 return
 
     def _widths(self, widths: Iterable[int]) -> list[int]:
@@ -227,21 +225,15 @@ def curve_of(samples: dict[int, Samples], full: int, max_width: int) -> Curve:
     a second one is guessed to cost half as much.
     """
     ladder = tuple(width for width in LADDER if width <= max_width) or (1,)
-    high = samples.get(full, Samples())
-    low_cells = min(samples, default=full)
-    low = samples.get(low_cells, Samples())
-    slopes = {
-        width: max(0.0, (high.seconds(width) - low.seconds(width)) / (full - low_cells))
-        for width in set(high.widths) & set(low.widths)
-        if low_cells < full
-    } or {1: 0.0}
+    switches = [seconds for found in samples.values() for seconds in found.switches()]
+    switch = max(0.0, statistics.median(switches or [0.0]))
+    fewer = min(samples)
+    high, low = ({w: samples[cells].seconds(w, switch) for w in samples[cells].widths} for cells in (full, fewer))
+    slopes = {w: max(0.0, high[w] - low[w]) / max(1, full - fewer) for w in high.keys() & low.keys()} or {1: 0.0}
     if len(slopes) == 1:
         slopes[2] = 2 * slopes[1]
-    slope = interpolate(slopes, ladder)
-    seconds = {width: high.seconds(width) for width in high.widths}
-    if len(seconds) == 1:
-        seconds[2] = GUESS * seconds[1]
-    times = interpolate(seconds, ladder)
-    base = tuple(max(0.1 * t, t - full * s) for t, s in zip(times, slope, strict=True))
-    switches = [seconds for found in samples.values() for seconds in found.switches()]
-    return Curve(ladder, base, slope, max(0.0, statistics.median(switches or [0.0])))
+    if len(high) == 1:
+        high[2] = GUESS * high[1]
+    slope, seconds = interpolate(slopes, ladder), interpolate(high, ladder)
+    base = tuple(max(0.1 * t, t - full * s) for t, s in zip(seconds, slope, strict=True))
+    return Curve(ladder, base, slope, switch)
