@@ -108,6 +108,11 @@ class Runtime:
         return self._loaded.curve() if self._loaded.model.can_branch else None
 
     @property
+    def settings(self) -> str:
+        """The settings of decoding in use, in one line."""
+        return self._loaded.settings_line
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how requests were decoded so far, one line each."""
         return tuple(self._notes)
