@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "setup": {"errors", "version"},
 }
 NUMBA = {file for file in FILES if file.startswith("drafting/kernels/") and not file.endswith("__init__.py")}
-NUMBA |= {"decoding/kernels.py"}
+NUMBA |= {"decoding/kernels.py", "backend/kernels.py"}
 LLAMA_CPP = {"decoding/samplers.py", "text/chat.py", "setup/probe.py", "bench/foreign.py"}  # and all of backend/
 
 

@@ -1,0 +1,127 @@
+"""Numba loops of the cost curve: what the next step takes at each width, and what a measured step teaches.
+
+They run at every step, where a dozen small calls of NumPy on cold caches would cost one or two per cent of it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from numba import njit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+RATE = 0.12  # how fast the common factor follows what is measured
+OWN_RATE = 0.6  # how much of its error a width takes that was not used for long
+STALE_STEPS = 20.0
+MEAN_RATE = 0.3  # how fast the mean error of the last steps is followed
+FADES = 0.995  # per step: what is known of a width that is not used
+MEMORY = 200.0  # observations of a width after which the oldest ones are forgotten
+ALLOWANCE = 0.01  # share of the time that may be lost on trying widths that are little known
+LEAST_HOPE = 0.4  # share of what a width is thought to take below which it is not hoped for
+LEAST_CHARGE = 0.1  # share of a change of width that is charged where changes are rare
+CHANGE_RATE = 0.05  # how fast the share of changes is followed
+COMMON, MEAN_ERROR, CHANGES, LAST_WIDTH, SPARE = range(5)
+
+
+class State(NamedTuple):
+    """What is known of the costs; the owner is CostCurve.
+
+    Attributes:
+        widths: float64[L], the ladder.
+        base: float64[L], seconds with an empty cache, as measured at load.
+        slope: float64[L], seconds per token in the cache, as measured at load.
+        factor: float64[L], correction of each width.
+        seen: float64[L], observations of each, at most MEMORY.
+        age: float64[L], steps since each was used.
+        shared: float64[5]: correction of all widths, mean error of the last steps, share of steps that changed the
+            width, width of the last step, seconds that may be lost on trying widths.
+    """
+
+    widths: Numbers
+    base: Numbers
+    slope: Numbers
+    factor: Numbers
+    seen: Numbers
+    age: Numbers
+    shared: Numbers
+
+
+@njit(cache=True, nogil=True)
+def bound(seconds: Numbers, widths: Numbers) -> None:
+    """Lower what other widths show to be too high: T falls with W nowhere, and T / W rises with W nowhere."""
+    for rung in range(len(widths) - 2, -1, -1):
+        seconds[rung] = min(seconds[rung], seconds[rung + 1])
+    for rung in range(1, len(widths)):
+        seconds[rung] = min(seconds[rung], seconds[rung - 1] / widths[rung - 1] * widths[rung])
+
+
+@njit(cache=True, nogil=True)
+def _steady(state: State, n_past: int, seconds: Numbers) -> None:
+    """Overwrite float64[L] with the seconds of each width in a row of equal ones, before the common factor."""
+    for rung in range(len(seconds)):
+        seconds[rung] = state.factor[rung] * (state.base[rung] + state.slope[rung] * n_past)
+    bound(seconds, state.widths)
+
+
+@njit(cache=True, nogil=True)
+def _hope(state: State, rung: int, seconds: float) -> float:
+    """Return by how much an estimate is lowered so that the width is tried: by what may be lost, if little is known."""
+    spare: float = state.shared[SPARE] / (1.0 + state.seen[rung])
+    return min(spare, (1.0 - LEAST_HOPE) * seconds)
+
+
+@njit(cache=True, nogil=True)
+def predict(state: State, switch: float, n_past: int, seconds: Numbers) -> None:
+    """Overwrite float64[L] with the seconds of the next step at each width."""
+    _steady(state, n_past, seconds)
+    # A change is paid once, but how long will it last? The more changes there were, the shorter.
+    charge = switch * min(1.0, LEAST_CHARGE + 2.0 * state.shared[CHANGES])
+    for rung in range(len(seconds)):
+        seconds[rung] -= _hope(state, rung, seconds[rung])
+        if state.widths[rung] != state.shared[LAST_WIDTH]:
+            seconds[rung] += charge
+        seconds[rung] *= state.shared[COMMON]
+
+
+@njit(cache=True, nogil=True)
+def correct(state: State, switch: float, width: int, n_past: int, measured: float, seconds: Numbers) -> None:
+    """Correct what is known by one step; updates the state, overwrites float64[L] seconds."""
+    switched = 1.0 if width != state.shared[LAST_WIDTH] else 0.0
+    state.shared[LAST_WIDTH] = width
+    state.shared[CHANGES] += CHANGE_RATE * (switched - state.shared[CHANGES])
+    rung = -1
+    for i in range(len(state.widths)):
+        if state.widths[i] == width:
+            rung = i
+    if rung < 0:
+        return
+    _steady(state, n_past, seconds)
+    expected = (seconds[rung] + switch * switched) * state.shared[COMMON]
+    seen = state.seen[rung]
+    hoped = _hope(state, rung, seconds[rung])
+    lost = min(hoped, max(0.0, (measured - expected) / state.shared[COMMON] + hoped))
+    most = 2.0 if seen > 0 else 4.0  # one slow moment must not count for many; a first one must count
+    error = math.log(min(max(measured / expected, 1.0 / most), most))
+    # A width that was used just now tells of the machine; one that was not for long tells of itself, but for what
+    # the steps before were wrong by, too.
+    trust = seen / (seen + 4.0) * math.exp(-state.age[rung] / STALE_STEPS)
+    own = error - state.shared[MEAN_ERROR]
+    state.factor[rung] *= math.exp(own * max(1.0 / (seen + 1.0), OWN_RATE * (1.0 - trust), RATE / 8))
+    if seen == 0 and own < 0:  # what was measured in the same slow moment is as wrong
+        for wider in range(rung + 1, len(state.widths)):
+            if state.seen[wider] == 0:
+                state.factor[wider] *= math.exp(own)
+    state.shared[COMMON] *= math.exp(RATE * trust * error)
+    state.shared[MEAN_ERROR] += MEAN_RATE * trust * (error - state.shared[MEAN_ERROR])
+    state.seen[rung] = min(seen + 1.0, MEMORY)
+    for i in range(len(state.age)):
+        state.age[i] += 1.0
+        state.seen[i] *= FADES
+    state.age[rung] = 0.0
+    state.shared[SPARE] = max(0.0, state.shared[SPARE] - lost) + ALLOWANCE * seconds[rung]
