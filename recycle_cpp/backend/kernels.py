@@ -24,6 +24,7 @@ FADES = 0.995  # per step: what is known of a width that is not used
 MEMORY = 200.0  # observations of a width after which the oldest ones are forgotten
 ALLOWANCE = 0.01  # share of the time that may be lost on trying widths that are little known
 LEAST_HOPE = 0.4  # share of what a width is thought to take below which it is not hoped for
+SURPRISE = 0.15  # error of a width's first use from which it tells of the wider ones, too
 LEAST_CHARGE = 0.1  # share of a change of width that is charged where changes are rare
 CHANGE_RATE = 0.05  # how fast the share of changes is followed
 COMMON, MEAN_ERROR, CHANGES, LAST_WIDTH, SPARE = range(5)
@@ -113,7 +114,7 @@ def correct(state: State, switch: float, width: int, n_past: int, measured: floa
     trust = seen / (seen + 4.0) * math.exp(-state.age[rung] / STALE_STEPS)
     own = error - state.shared[MEAN_ERROR]
     state.factor[rung] *= math.exp(own * max(1.0 / (seen + 1.0), OWN_RATE * (1.0 - trust), RATE / 8))
-    if seen == 0 and own < 0:  # what was measured in the same slow moment is as wrong
+    if seen == 0 and own < -SURPRISE:  # what was measured in the same slow moment is as wrong
         for wider in range(rung + 1, len(state.widths)):
             if state.seen[wider] == 0:
                 state.factor[wider] *= math.exp(own)
