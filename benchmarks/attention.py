@@ -11,10 +11,10 @@ import statistics
 import sys
 from datetime import UTC, datetime
 
+from recycle_cpp.backend.cores import usable_cores
 from recycle_cpp.backend.llama import LlamaContext
-from recycle_cpp.backend.loaded import usable_cores
-from recycle_cpp.backend.measure import time_widths
 from recycle_cpp.backend.model import LlamaModel
+from recycle_cpp.backend.timing import Bench, Budget
 from recycle_cpp.models import resolve
 from recycle_cpp.types import LoadOptions
 
@@ -27,12 +27,15 @@ def measure(name: str) -> list[dict[str, object]]:
     model = LlamaModel(resolve(name).path, LoadOptions())
     settings = {"n_ctx": 4096, "n_batch": 512, "n_threads": usable_cores(), "type_k": "f16", "type_v": "f16"}
     contexts = {on: LlamaContext(model, flash_attention=on, **settings) for on in (False, True)}
+    benches = {on: Bench(context, Budget(0)) for on, context in contexts.items()}
     rows: list[dict[str, object]] = []
     for fill in FILLS:
+        for bench in benches.values():
+            bench.fill(fill)
         speeds: dict[bool, list[float]] = {False: [], True: []}
         for _ in range(BLOCKS):
-            for on, context in contexts.items():
-                speeds[on].append(1 / time_widths(context, (1,), fill, repeats=5)[1].seconds)
+            for on, bench in benches.items():
+                speeds[on].append(1 / min(bench.run(1) for _ in range(6)))
         off, on_ = (statistics.median(speeds[on]) for on in (False, True))
         row = {"model": name, "cells": fill, "off": round(off, 1), "on": round(on_, 1), "off/on": round(off / on_, 2)}
         rows.append(row)

@@ -66,7 +66,7 @@ def main() -> None:
         hits, trials = (sum(part[i] / part[1].sum() for part in found) for i in (0, 1))
         scale = sum(part[1].sum() for part in found)
         prior = (hits * scale + UNKNOWN * UNKNOWN_TRIALS) / (trials * scale + UNKNOWN_TRIALS)
-        weights = np.mean([part[2] for part in found], axis=0)
+        weights = np.mean([part[2] for part in found], axis=0, dtype=np.float64)
     kept = {"probabilities": np.round(prior, 4).tolist(), "weights": np.round(weights, 3).tolist()}
     print(json.dumps(kept))
 

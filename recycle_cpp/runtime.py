@@ -15,10 +15,12 @@ from recycle_cpp.decoding.metrics import RunMeter
 from recycle_cpp.decoding.policy import Choice, Policy
 from recycle_cpp.decoding.samplers import make_sampler
 from recycle_cpp.decoding.warm_up import warm_up
+from recycle_cpp.drafting.learned import Learned
 from recycle_cpp.drafting.recording import RecordingDrafter
 from recycle_cpp.errors import BusyError, UsageError
 from recycle_cpp.models import fingerprint, resolve
 from recycle_cpp.models.folders import cache_folder
+from recycle_cpp.models.learned_files import LearnedFile
 from recycle_cpp.text.answer import AnswerText
 from recycle_cpp.text.chat import ChatTemplate
 from recycle_cpp.types import Chunk, Completion, GenerateOptions, LoadOptions, Message, Usage
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from recycle_cpp.backend.cost import Curve
     from recycle_cpp.types import FinishReason, FloatArray, IntArray
 
 
@@ -43,13 +46,14 @@ class Runtime:
         path: its file.
     """
 
-    def __init__(self, name: str, path: Path, loaded: LoadedModel) -> None:
+    def __init__(self, name: str, path: Path, loaded: LoadedModel, kept: LearnedFile | None) -> None:
         self.name = name
         self.path = path
         self._loaded = loaded
         self._engine = Engine(loaded.backend)
         self._policy = Policy(loaded)
-        self._notes: list[str] = []
+        self._learned = Learned(self._policy.knowledge, kept, loaded.fingerprint)
+        self._notes = [note for note in [self._learned.load()] if note]
         self._turn = _Turn()
         self._streams: weakref.WeakSet[Generator[Chunk, None, None]] = weakref.WeakSet()
         self._closed = False
@@ -72,13 +76,20 @@ class Runtime:
         found = resolve(model)
         warm_up(say)
         profiles = cache_folder() / "profiles"
-        loaded = LoadedModel(found.path, options or LoadOptions(), profiles, fingerprint(found.path), say)
-        return cls(found.name, found.path, loaded)
+        options = options or LoadOptions()
+        loaded = LoadedModel(found.path, options, profiles, fingerprint(found.path), say)
+        kept = LearnedFile.of_user(loaded.fingerprint) if options.learned else None
+        return cls(found.name, found.path, loaded, kept)
 
     @property
     def n_ctx(self) -> int:
         """Tokens that the context holds."""
         return self._loaded.backend.n_ctx
+
+    @property
+    def n_vocab(self) -> int:
+        """Tokens of the vocabulary."""
+        return self._loaded.backend.n_vocab
 
     @property
     def is_chat(self) -> bool:
@@ -92,6 +103,16 @@ class Runtime:
         return self._loaded.facts
 
     @property
+    def cost_curve(self) -> Curve | None:
+        """What steps cost here; None if the model decodes plainly only. The first use may measure for some seconds."""
+        return self._loaded.curve() if self._loaded.model.can_branch else None
+
+    @property
+    def settings(self) -> str:
+        """The settings of decoding in use, in one line."""
+        return self._loaded.settings_line
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how requests were decoded so far, one line each."""
         return tuple(self._notes)
@@ -102,10 +123,16 @@ class Runtime:
         return self._policy.knowledge.nbytes
 
     def forget(self) -> None:
-        """Drop what drafting has learned, and the cached prompt."""
+        """Drop what drafting has learned, and the cached prompt; what is kept on disk stays until more is learned."""
         with self._turn.hold():
             self._require_open()
             self._policy.knowledge.reset()
+            self._engine.keep(0)
+
+    def forget_prompt(self) -> None:
+        """Drop the cached prompt; what drafting has learned stays."""
+        with self._turn.hold():
+            self._require_open()
             self._engine.keep(0)
 
     def tokenize(self, prompt: str | Sequence[Message], *, raw: bool = False) -> list[int]:
@@ -204,6 +231,7 @@ class Runtime:
                     self._turn.resume()
             finally:
                 sampler.close()
+                self._learned.save_if_due()  # the last chunk is out: nobody waits for this
 
     def _chunks(self, request: Request, prompt_n: int, meter: RunMeter, answer: AnswerText) -> Iterator[Chunk]:
         """Turn steps into chunks; a stop string ends the run at the very token that completes it."""
@@ -243,6 +271,7 @@ class Runtime:
             with contextlib.suppress(ValueError):  # another thread is reading it: wait for its turn to end
                 stream.close()
         with self._turn.hold():
+            self._learned.save()
             self._loaded.close()
 
     def _require_open(self) -> None:

@@ -180,12 +180,15 @@ class LoadOptions:
     Attributes:
         n_ctx: tokens that the context holds; None takes the trained length, at most 4096.
         n_batch: rows of one evaluation at most; prompts go through in chunks of this size.
-        n_threads: threads; None takes every core that this process may use.
+        n_threads: threads for single rows; None measures how many are fastest here.
         n_gpu_layers: layers on the GPU; -1 all, 0 none.
         flash_attention: "auto" measures which is faster here and keeps the answer on disk.
         type_k: element type of the cache's keys.
         type_v: element type of the cache's values.
+        n_threads_batch: threads for wider batches; None takes n_threads if that is given, else measures.
         verbose: let llama.cpp's own log through to standard error.
+        learned: start from what drafting learned of this model in earlier runs, and keep what it learns now. The file
+            holds tokens of prompts and answers; only the user can read it.
     """
 
     n_ctx: int | None = None
@@ -195,7 +198,9 @@ class LoadOptions:
     flash_attention: FlashAttention = "auto"
     type_k: CacheType = "f16"
     type_v: CacheType = "f16"
+    n_threads_batch: int | None = None
     verbose: bool = False
+    learned: bool = True
 
     def __post_init__(self) -> None:
         """Check every field.
@@ -205,7 +210,9 @@ class LoadOptions:
         """
         _require(self.n_ctx is None or _is_whole(self.n_ctx, 1), self, "n_ctx", "a whole number from 1 up")
         _require(_is_whole(self.n_batch, 1), self, "n_batch", "a whole number from 1 up")
-        _require(self.n_threads is None or _is_whole(self.n_threads, 1), self, "n_threads", "a whole number from 1 up")
+        for name in ("n_threads", "n_threads_batch"):
+            threads = getattr(self, name)
+            _require(threads is None or _is_whole(threads, 1), self, name, "a whole number from 1 up")
         _require(_is_whole(self.n_gpu_layers, -1), self, "n_gpu_layers", "-1 or a whole number from 0 up")
         _require(self.flash_attention in ("auto", "on", "off"), self, "flash_attention", "auto, on or off")
         _require(self.type_k in get_args(CacheType), self, "type_k", f"one of {', '.join(get_args(CacheType))}")

@@ -36,11 +36,12 @@ class LlamaContext:
         n_ctx: int,
         n_batch: int,
         n_threads: int,
+        n_threads_batch: int | None = None,
         flash_attention: bool,
         type_k: CacheType,
         type_v: CacheType,
     ) -> None:
-        """Make the context.
+        """Make the context; `n_threads_batch` are the threads for more rows than one, None for as many.
 
         Raises:
             BackendError: if llama.cpp refuses the settings or the memory is not there.
@@ -56,7 +57,8 @@ class LlamaContext:
         params.n_seq_max = min(MAX_PATHS, int(c.llama_max_parallel_sequences()), n_ctx)
         # Logits are reserved for this many rows, not for n_batch: with a vocabulary of 262,144 that is 100 MB, not 537.
         params.n_outputs_max = max(MAX_WIDTH, params.n_seq_max)
-        params.n_threads = params.n_threads_batch = n_threads
+        params.n_threads = n_threads
+        params.n_threads_batch = n_threads_batch or n_threads
         params.flash_attn_type = 1 if flash_attention else 0
         params.type_k = _GGML_TYPES[type_k]
         params.type_v = _GGML_TYPES[type_v]
@@ -119,6 +121,10 @@ class LlamaContext:
     def seq_cp(self, source: int, target: int, first: int, last: int) -> None:
         """Add sequence `target` to the cells of `source` at positions [first, last)."""
         self._c.llama_memory_seq_cp(self._memory, source, target, first, last)
+
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
+        """Use this many threads for single rows, and for wider batches, from the next evaluation on."""
+        self._c.llama_set_n_threads(self._handle, n_threads, n_threads_batch)
 
     def snapshot(self) -> bytes:
         """Return the cells of sequence 0 as bytes that `restore` takes."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from recycle_cpp.backend.cost import LADDER, Curve, interpolate
 from recycle_cpp.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # C(W) = T(W) / T(1) at some widths, and the price of a change of width in the same unit.
 MACHINES: dict[str, tuple[dict[int, float], float]] = {
@@ -29,6 +27,15 @@ MACHINES: dict[str, tuple[dict[int, float], float]] = {
         0.15,
     ),
 }
+
+
+def find_curve(name: str) -> Curve:
+    """Return the curve of a machine, or of a file.
+
+    Raises:
+        UsageError: if it is neither, or the file has no curve.
+    """
+    return named_curve(name) if name in MACHINES or not Path(name).exists() else read_curve(Path(name))
 
 
 def named_curve(name: str) -> Curve:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from recycle_cpp.bench import generated
 from recycle_cpp.errors import UsageError
 
-# Spec-Bench counts the eight categories of MT-Bench as one.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# Spec-Bench counts the eight categories of MT-Bench, of two turns each, as one.
 MT_BENCH = frozenset(
     ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"),
 )
-BUILT_IN = Path(__file__).with_name("prompts.jsonl")
+EVERYDAY = "everyday"
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +30,8 @@ class BenchPrompt:
     turns: tuple[str, ...]
 
 
-def read_prompts(path: Path, limit: int | None = None) -> list[BenchPrompt]:
-    """Return the prompts of a file; `limit` takes so many, spread evenly over it.
+def read_prompts(path: Path) -> list[BenchPrompt]:
+    """Return the prompts of a file.
 
     Raises:
         UsageError: if the file cannot be read or a line is not such a prompt.
@@ -40,8 +45,13 @@ def read_prompts(path: Path, limit: int | None = None) -> list[BenchPrompt]:
     prompts = [_prompt(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
     if not prompts:
         raise UsageError(f"{path} has no prompts: give a file with one JSON object a line")
+    return prompts
+
+
+def take(prompts: Sequence[BenchPrompt], limit: int | None) -> list[BenchPrompt]:
+    """Return so many prompts, spread evenly over a set; None takes all."""
     if limit is None or limit >= len(prompts):
-        return prompts
+        return list(prompts)
     return [prompts[i * len(prompts) // limit] for i in range(limit)]
 
 
@@ -54,5 +64,17 @@ def _prompt(line: str, where: str) -> BenchPrompt:
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f'{where} is not a prompt: give {{"question_id", "category", "turns": [texts]}}') from None
-    category = "multi-turn" if category in MT_BENCH else category
+    category = "multi-turn" if category in MT_BENCH and len(turns) > 1 else category
     return BenchPrompt(str(fields.get("question_id", where)), category, tuple(turns))
+
+
+def _generated(category: str, texts: Sequence[str]) -> list[BenchPrompt]:
+    return [BenchPrompt(f"{category} {number}", category, (text,)) for number, text in enumerate(texts, 1)]
+
+
+SETS: dict[str, Callable[[], list[BenchPrompt]]] = {
+    EVERYDAY: lambda: read_prompts(FOLDER / "prompts.jsonl"),
+    "copy": lambda: read_prompts(FOLDER / "copy.jsonl"),
+    "long": lambda: _generated("long", generated.long_texts()),
+    "random": lambda: _generated("random", generated.random_texts()),
+}

@@ -1,23 +1,39 @@
-"""Runs the arms of a benchmark over prompts, interleaved, on one loaded model."""
+"""Runs the arms of a benchmark over prompts, interleaved."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from recycle_cpp.errors import PromptTooLongError
+from recycle_cpp.bench.arms import PLAIN, Question
 from recycle_cpp.types import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from recycle_cpp.bench.arms import Answer, Arm, OpenArms
     from recycle_cpp.bench.prompts import BenchPrompt
-    from recycle_cpp.runtime import Runtime
-    from recycle_cpp.types import Completion, GenerateOptions
 
-PLAIN = "plain"
-RECYCLED = "recycled"
 WARM_UP_TOKENS = 8
+WARM_UP_CHARACTERS = 64
+
+
+class Plan(NamedTuple):
+    """How prompts are run.
+
+    Attributes:
+        max_tokens: emit at most this many a turn.
+        repeats: times that all prompts are run.
+        warm: keep what drafting has learned from one repeat to the next, instead of starting each anew.
+        fresh_prompts: drop the cached prompt before every answer, so that times to the first token can be compared.
+        raw: pass prompts without the model's chat template.
+    """
+
+    max_tokens: int
+    repeats: int = 1
+    warm: bool = False
+    fresh_prompts: bool = False
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,53 +44,59 @@ class TurnResult:
         prompt: the conversation that the turn belongs to.
         turn: number of the turn, from 0.
         repeat: number of the repeat, from 0.
-        completions: each arm's answer.
+        prompt_tokens: tokens of the turn's prompt, earlier turns included.
+        answers: each arm's, in the order of the arms.
     """
 
     prompt: BenchPrompt
     turn: int
     repeat: int
-    completions: dict[str, Completion]
+    prompt_tokens: int
+    answers: dict[str, Answer]
 
 
-def arms_of(options: GenerateOptions) -> dict[str, GenerateOptions]:
-    """Return plain decoding and what was asked for, with the same sampling.
-
-    Without a seed a fixed one is taken: arms that draw differently cannot be compared.
-    """
-    sampling = options.sampling
-    if sampling.temperature > 0 and sampling.seed is None:
-        options = replace(options, sampling=replace(sampling, seed=0))
-    return {PLAIN: replace(options, draft="off", exact=False), RECYCLED: options}
-
-
-def run_arms(
-    runtime: Runtime, prompts: Sequence[BenchPrompt], arms: dict[str, GenerateOptions], repeats: int = 1
-) -> Iterator[TurnResult]:
+def run_arms(opened: OpenArms, prompts: Sequence[BenchPrompt], plan: Plan) -> Iterator[TurnResult]:
     """Decode every turn of every prompt with every arm, and yield results as they come.
 
-    The arms take turns at going first, so that neither always meets the machine warmer than the other. Later turns
-    follow plain decoding's answers in every arm, so that all arms decode the same prompts. What drafting learns is
-    kept from prompt to prompt. A conversation ends early where it no longer fits the context.
+    The order of the arms is rotated from prompt to prompt and from repeat to repeat, so that none always meets the
+    machine warmer than another. Later turns follow plain decoding's answers in every arm, so that all arms decode the
+    same prompts. What drafting learns is kept from prompt to prompt. A conversation ends early where it no longer fits
+    the context.
     """
-    for options in arms.values():  # compile, measure and touch the memory outside the measured runs
-        runtime.generate(prompts[0].turns[0][:64], replace(options, max_tokens=WARM_UP_TOKENS))
-    runtime.forget()
-    for repeat in range(repeats):
+    text = prompts[0].turns[0][:WARM_UP_CHARACTERS]
+    question = Question(text, opened.runtime.tokenize(text, raw=plan.raw))
+    for arm in opened.arms:  # compile, measure and touch the memory outside the measured runs
+        arm.generate(question, WARM_UP_TOKENS)
+    for repeat in range(plan.repeats):
+        if repeat == 0 or not plan.warm:
+            for arm in opened.arms:
+                arm.forget()
         for index, prompt in enumerate(prompts):
-            names = list(arms) if (index + repeat) % 2 == 0 else list(reversed(arms))
-            messages: list[Message] = []
-            for turn, text in enumerate(prompt.turns):
-                messages.append(Message("user", text))
-                request = messages if runtime.is_chat else _plain_text(messages)
-                try:
-                    completions = {name: runtime.generate(request, arms[name]) for name in names}
-                except PromptTooLongError:
-                    break
-                yield TurnResult(prompt, turn, repeat, completions)
-                messages.append(Message("assistant", completions[PLAIN].text))
+            first = (index + repeat) % len(opened.arms)
+            order = (*opened.arms[first:], *opened.arms[:first])
+            yield from _run_prompt(opened, prompt, repeat, order, plan)
+
+
+def _run_prompt(
+    opened: OpenArms, prompt: BenchPrompt, repeat: int, order: Sequence[Arm], plan: Plan
+) -> Iterator[TurnResult]:
+    messages: list[Message] = []
+    for turn, text in enumerate(prompt.turns):
+        messages.append(Message("user", text))
+        request = list(messages) if opened.runtime.is_chat and not plan.raw else _plain_text(messages)
+        question = Question(request, opened.runtime.tokenize(request, raw=plan.raw))
+        if len(question.tokens) > opened.runtime.n_ctx:
+            return
+        answers: dict[str, Answer] = {}
+        for arm in order:
+            if plan.fresh_prompts:
+                arm.forget_prompt()
+            answers[arm.name] = arm.generate(question, plan.max_tokens)
+        ordered = {arm.name: answers[arm.name] for arm in opened.arms}
+        yield TurnResult(prompt, turn, repeat, len(question.tokens), ordered)
+        messages.append(Message("assistant", answers[PLAIN].text))
 
 
 def _plain_text(messages: Sequence[Message]) -> str:
-    """Return a conversation as text, for base models that know no chat format."""
+    """Return a conversation as text, for base models that know no chat format and for raw prompts."""
     return "\n\n".join(message.content for message in messages)

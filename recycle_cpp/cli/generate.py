@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 @options.request_options
 @options.sampling_options
 @options.load_options
+@click.option(
+    "--no-learned",
+    "learned",
+    flag_value=False,
+    default=None,
+    help="Neither use nor keep on disk what drafting learns; `recycle-cpp forget` removes what is kept.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the text.")
-@click.option("--verbose", is_flag=True, help="Show notes on this machine and llama.cpp's own log.")
+@click.option("--verbose", is_flag=True, help="Show settings, notes on this machine and llama.cpp's own log.")
 def generate(**params: Any) -> None:
     """Answer one prompt, from -p, -f or standard input.
 
@@ -40,6 +47,8 @@ def generate(**params: Any) -> None:
     from recycle_cpp.runtime import Runtime
 
     with Runtime.load(model, loading, show.dim) as runtime:
+        if params["verbose"]:
+            show.dim(f"settings: {runtime.settings}")
         answer = _print_json if params["as_json"] else _stream_text
         end = answer(runtime, prompt, request)
         if params["verbose"] or request.exact:

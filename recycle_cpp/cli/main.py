@@ -14,8 +14,10 @@ import click
 from recycle_cpp import __version__
 from recycle_cpp.cli import show
 from recycle_cpp.cli.bench import bench
+from recycle_cpp.cli.forget import forget
 from recycle_cpp.cli.generate import generate
 from recycle_cpp.cli.models import models
+from recycle_cpp.cli.trace import replay, trace
 from recycle_cpp.errors import RecycleError
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ def commands(context: click.Context) -> None:
 commands.add_command(generate)
 commands.add_command(models)
 commands.add_command(bench)
+commands.add_command(trace)
+commands.add_command(replay)
+commands.add_command(forget)
 
 
 def main() -> None:

@@ -47,7 +47,13 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _options(
         _number("the model's own, at most 4096", "--ctx-size", "n_ctx", text="Tokens that the context holds."),
         _number(default.n_batch, "--batch-size", "n_batch", text="Rows of one evaluation at most."),
-        _number("every core this process may use", "--threads", "n_threads", text="Threads."),
+        _number("measured", "--threads", "n_threads", text="Threads for single tokens."),
+        _number(
+            "the same as --threads if that is given, else measured",
+            "--threads-batch",
+            "n_threads_batch",
+            text="Threads for prompts and wider batches.",
+        ),
         _number(default.n_gpu_layers, "--gpu-layers", "n_gpu_layers", text="Layers on the GPU; -1 is all."),
         _option(
             default.flash_attention,
@@ -120,10 +126,12 @@ def model_from(params: Mapping[str, Any]) -> str:
 def load_options_from(params: Mapping[str, Any]) -> LoadOptions:
     """Return how to load the model; `verbose` is taken along if the command has it.
 
+    A command without `learned` among its parameters, as one that measures, neither uses nor keeps what was learned.
+
     Raises:
         UsageError: if a value is out of its range.
     """
-    return _record(LoadOptions, params)
+    return _record(LoadOptions, {"learned": False, **params})
 
 
 def sampling_from(params: Mapping[str, Any]) -> SamplingOptions:

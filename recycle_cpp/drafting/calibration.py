@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recycle_cpp.drafting.kernels import candidates, mixing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
     from recycle_cpp.types import FloatArray
 
 PRIOR_FILE = "prior.json"  # made by benchmarks/fit_prior.py
+CARRIED_TRIALS = 32.0  # what counts from an earlier session weigh at most, so that a new topic is soon believed
+MOST_WEIGHT = 100.0  # no weight comes near it
 
 
 class Calibration:
@@ -36,12 +42,49 @@ class Calibration:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.belief) + self._weights.nbytes
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is learned, by name; the prior belongs to the code, and the odds follow."""
+        belief = self.belief
+        return {"hits": belief.hits, "trials": belief.trials, "weights": belief.weights}
+
+    def adopt(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Overwrite counts and weights with arrays of the same names, types and shapes; `relax` is to follow."""
+        for name, array in self.arrays().items():
+            array[...] = arrays[name]
+
+    def relax(self) -> None:
+        """Cut the counts down to a prior of limited strength, and bring the weights half the way back to theirs."""
+        belief = self.belief
+        share = np.float32(CARRIED_TRIALS) / np.maximum(belief.trials, np.float32(CARRIED_TRIALS))
+        belief.hits[:] *= share
+        belief.trials[:] *= share
+        belief.weights[:] = (belief.weights + self._weights) / 2
+        self._follow()
+
+    def check_integrity(self) -> None:
+        """Check that the counts are counts, and the weights of their usual size.
+
+        Raises:
+            ValueError: names the fault.
+        """
+        hits, trials = self.belief.hits, self.belief.trials
+        # Written so that a NaN, of which nothing is true, is a fault as well.
+        if not (np.all(hits >= 0) and np.all(hits <= trials) and np.all(trials <= mixing.FORGET_AT)):
+            raise ValueError(f"a kind of opinion has other than 0 <= hits <= trials <= {mixing.FORGET_AT:g}")
+        if not np.all(np.abs(self.belief.weights) <= MOST_WEIGHT):
+            raise ValueError(f"a weight is not between -{MOST_WEIGHT:g} and {MOST_WEIGHT:g}")
+
     def reset(self) -> None:
         """Go back to the prior."""
         self.belief.hits.fill(0)
         self.belief.trials.fill(0)
-        self.belief.odds[:] = [mixing.log_odds(float(p)) for p in self.belief.prior]
         self.belief.weights[:] = self._weights
+        self._follow()
+
+    def _follow(self) -> None:
+        """Make the odds what the counts say."""
+        for kind in range(candidates.N_KINDS):
+            mixing.follow_counts(kind, self.belief)
 
 
 @cache

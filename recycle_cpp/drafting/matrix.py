@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recycle_cpp.drafting.kernels import fixed as kernels
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
     from recycle_cpp.types import FloatArray, IntArray
 
 TOP_K = 8
@@ -74,20 +78,31 @@ class AdjacencyMatrix:
         self.owner.fill(-1)
         self._made = 0
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is learned, by name: the arrays themselves, and the counter as int64[1]."""
+        made = np.array([self._made], np.int64)
+        return {"row_of": self.row_of, "rows": self.rows, "gaps": self.gaps, "owner": self.owner, "made": made}
+
+    def adopt(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Overwrite all with arrays of the same names, types and shapes; they are checked by `check_integrity`."""
+        for name, array in self.arrays().items():
+            array[...] = arrays[name]
+        self._made = int(arrays["made"][0])
+
     def check_integrity(self) -> None:
         """Check that index and rows agree and that all ids are in the vocabulary.
 
         Raises:
             ValueError: names the first fault found.
         """
-        n_vocab = len(self.row_of)
-        for row, token in enumerate(self.owner.tolist()):
-            if (token >= 0) != (row < self.n_rows):
-                raise ValueError(f"row {row} of {self.n_rows} has owner {token}")
-            if token >= n_vocab:
-                raise ValueError(f"row {row} has owner {token}, outside the vocabulary of {n_vocab}")
-            if token >= 0 and self.row_of[token] != row:
-                raise ValueError(f"row {row} belongs to token {token}, which points to row {self.row_of[token]}")
+        n_vocab, owner, places = len(self.row_of), self.owner, np.arange(len(self.owner))
+        for row in np.flatnonzero((owner < -1) | ((owner >= 0) != (places < self.n_rows))):
+            raise ValueError(f"row {row} of {self.n_rows} has owner {owner[row]}")
+        for row in np.flatnonzero(owner >= n_vocab):
+            raise ValueError(f"row {row} has owner {owner[row]}, outside the vocabulary of {n_vocab}")
+        pointed = self.row_of[np.maximum(owner, 0)]
+        for row in np.flatnonzero((owner >= 0) & (pointed != places)):
+            raise ValueError(f"row {row} belongs to token {owner[row]}, which points to row {pointed[row]}")
         if np.count_nonzero(self.row_of >= 0) != self.n_rows:
             raise ValueError(f"{np.count_nonzero(self.row_of >= 0)} tokens point to {self.n_rows} rows")
         if self.rows.min(initial=0) < -1 or self.rows.max(initial=0) >= n_vocab:

@@ -2,7 +2,7 @@
 
 from recycle_cpp.models.digest import fingerprint, sha256
 from recycle_cpp.models.listing import ModelStatus, status
-from recycle_cpp.models.locate import ResolvedModel, resolve
+from recycle_cpp.models.locate import ResolvedModel, find, resolve
 from recycle_cpp.models.registry import ModelEntry, Registry
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "ModelStatus",
     "Registry",
     "ResolvedModel",
+    "find",
     "fingerprint",
     "resolve",
     "sha256",

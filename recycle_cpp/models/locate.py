@@ -12,6 +12,7 @@ from recycle_cpp.models.folders import expanded, find_in_folders, writable_folde
 from recycle_cpp.models.gguf_file import require_gguf
 from recycle_cpp.models.hub import Download
 from recycle_cpp.models.known_digests import KnownDigests
+from recycle_cpp.models.listing import status
 from recycle_cpp.models.package import packaged_file
 from recycle_cpp.models.registry import ModelEntry, Registry
 
@@ -52,12 +53,32 @@ def resolve(model: str, registry: Registry | None = None, *, progress: bool = Tr
         DownloadError: if the file cannot be fetched.
         ModelError: if models.toml cannot be used.
     """
+    found = _known_or_path(model, registry)
+    if isinstance(found, ModelEntry):
+        return ResolvedModel(found.name, _file_of(found, progress=progress), found)
+    return found
+
+
+def find(model: str, registry: Registry | None = None) -> Path | None:
+    """Return where a model's file is, as `resolve` does but fetching and hashing nothing; None if it is not here.
+
+    Raises:
+        ModelNotFoundError: if it is neither a name nor a file.
+        ModelFileError: if the file cannot be read or is no GGUF.
+        ModelError: if models.toml cannot be used.
+    """
+    found = _known_or_path(model, registry)
+    return status(found).path if isinstance(found, ModelEntry) else found.path
+
+
+def _known_or_path(model: str, registry: Registry | None) -> ModelEntry | ResolvedModel:
+    """Return the entry of a name, or the file that a path names."""
     if _looks_like_path(model):
         return _from_path(model)
     registry = Registry.load() if registry is None else registry
     entry = registry.get(model)
     if entry is not None:
-        return ResolvedModel(entry.name, _file_of(entry, progress=progress), entry)
+        return entry
     if _exists(model):
         return _from_path(model)
     close = registry.closest(model)

@@ -83,7 +83,10 @@ def test_json_is_one_object_with_the_promised_shape_and_nothing_else(call) -> No
 def test_notes_are_shown_when_asked_for_and_with_exact(call, options: str, shown: bool) -> None:
     err = call("generate", "-m", "m", "-p", "x", *options.split()).err
     assert ("note: drafting is off: 81 rows cost 18x one row here\n" in err) is shown
-    assert err.count("\n") == 1 + shown
+    assert ("settings: flash attention off, 2 threads, 2 for wide batches (measured)\n" in err) is (
+        "--verbose" in options
+    )
+    assert err.count("\n") == 1 + shown + ("--verbose" in options)
 
 
 def test_the_statistics_tell_a_text_that_the_limit_has_cut() -> None:

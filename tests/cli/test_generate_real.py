@@ -26,7 +26,7 @@ def model() -> str:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", PROGRAM, "generate", *arguments]
+    return [sys.executable, "-c", PROGRAM, "generate", "--no-learned", *arguments]
 
 
 def environment() -> dict[str, str]:

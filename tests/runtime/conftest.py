@@ -39,7 +39,7 @@ def load(model_file, own_cache):
     opened: list[Runtime] = []
 
     def open_with(**options) -> Runtime:
-        settings = {"n_ctx": 512, "n_threads": 1, "flash_attention": "on", **options}
+        settings = {"n_ctx": 512, "n_threads": 1, "flash_attention": "on", "learned": False, **options}
         with own_cache():  # a session's fixture may be made before a module's
             opened.append(Runtime.load(str(model_file(SMOLLM)), LoadOptions(**settings)))
         return opened[-1]

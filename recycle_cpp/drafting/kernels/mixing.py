@@ -51,6 +51,13 @@ def log_odds(probability: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def follow_counts(kind: int, belief: Belief) -> None:
+    """Make the odds of a kind what its counts and the prior say; updates the belief."""
+    share = belief.hits[kind] + PRIOR_TRIALS * belief.prior[kind]
+    belief.odds[kind] = log_odds(share / (belief.trials[kind] + PRIOR_TRIALS))
+
+
+@njit(cache=True, nogil=True)
 def probability_of(j: int, situation: int, scratch: Scratch, belief: Belief) -> float:
     """Return the probability that candidate j is the model's choice."""
     weights = belief.weights[situation]
@@ -95,5 +102,4 @@ def _count(kind: int, hit: float, belief: Belief) -> None:
     if belief.trials[kind] > FORGET_AT:
         belief.trials[kind] *= 0.5
         belief.hits[kind] *= 0.5
-    share = belief.hits[kind] + PRIOR_TRIALS * belief.prior[kind]
-    belief.odds[kind] = log_odds(share / (belief.trials[kind] + PRIOR_TRIALS))
+    follow_counts(kind, belief)
