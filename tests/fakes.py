@@ -99,7 +99,7 @@ class FakeContext:
         *,
         n_ctx: int = 64,
         n_batch: int = 96,
-        n_seq_max: int = 64,
+        n_seq_max: int = 96,
         exact: ExactWidths = ALL_EXACT,
     ) -> None:
         self.model = model or ToyModel()

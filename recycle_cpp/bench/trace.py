@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recycle_cpp.drafting.matrix import TOP_K
 from recycle_cpp.errors import PromptTooLongError, UsageError
 from recycle_cpp.types import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from recycle_cpp.bench.prompts import BenchPrompt
     from recycle_cpp.runtime import Runtime
@@ -74,7 +77,8 @@ class Trace:
                 np.savez_compressed(file, **arrays)
             beside.replace(path)
         except OSError as error:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
             raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
 
     @classmethod
@@ -85,14 +89,14 @@ class Trace:
             UsageError: if the file cannot be read or is no trace.
         """
         try:
-            with np.load(path, allow_pickle=False) as kept:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 if str(kept["format"]) != FORMAT:
                     raise ValueError
                 arrays = {name: kept[name] for name in FIELDS}
                 return cls(str(arrays["model"]), int(arrays["n_vocab"]), tuple(_turns(arrays)))
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}): give a trace") from error
-        except (ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # what numpy, zipfile and zlib raise for damaged files is listed nowhere
             raise UsageError(f"{path} is no trace: make one with `recycle-cpp trace`") from error
 
 
@@ -102,25 +106,38 @@ def _turns(arrays: dict[str, Any]) -> Iterator[TracedTurn]:
     Raises:
         ValueError: if they do not fit together, or name tokens outside the vocabulary.
     """
-    top, values, n_vocab = arrays["top"], arrays["values"], int(arrays["n_vocab"])
-    prompt_ends, emitted_ends = arrays["prompt_ends"].tolist(), arrays["emitted_ends"].tolist()
-    tokens = np.concatenate([arrays["prompts"], arrays["emitted"], top.ravel()])
-    starts_rise = sorted(prompt_ends) == prompt_ends and sorted(emitted_ends) == emitted_ends
-    if top.shape != values.shape or len(top) != len(arrays["emitted"]) or not starts_rise:
-        raise ValueError("parts of different lengths")
-    if tokens.min(initial=0) < -1 or tokens.max(initial=0) >= n_vocab:
+    prompts, emitted, top, values = (arrays[name] for name in ("prompts", "emitted", "top", "values"))
+    if top.shape != (len(emitted), TOP_K) or values.shape != top.shape:
+        raise ValueError("parts of different lengths, or rows of another width")
+    texts, n_vocab = np.concatenate([prompts, emitted]), int(arrays["n_vocab"])
+    if texts.dtype.kind != "i" or top.dtype.kind != "i":
+        raise ValueError("tokens that are no integers")
+    if texts.min() < 0 or top.min(initial=0) < -1 or max(texts.max(), top.max(initial=0)) >= n_vocab:
         raise ValueError("a token outside the vocabulary")
+    prompt_ends = _ends(arrays["prompt_ends"], len(prompts), shortest=1)
+    emitted_ends = _ends(arrays["emitted_ends"], len(emitted), shortest=0)
     prompt_start = emitted_start = 0
     for category, prompt_end, emitted_end in zip(arrays["categories"], prompt_ends, emitted_ends, strict=True):
         span = slice(emitted_start, emitted_end)
         yield TracedTurn(
             str(category),
-            arrays["prompts"][prompt_start:prompt_end].astype(np.int32),
-            arrays["emitted"][span].astype(np.int32),
+            prompts[prompt_start:prompt_end].astype(np.int32),
+            emitted[span].astype(np.int32),
             np.ascontiguousarray(top[span], np.int32),
             np.ascontiguousarray(values[span], np.float32),
         )
         prompt_start, emitted_start = prompt_end, emitted_end
+
+
+def _ends(ends: NDArray[Any], n: int, *, shortest: int) -> list[int]:
+    """Return where the parts of an array of n end.
+
+    Raises:
+        ValueError: if a part is shorter than it may be, or they do not make up the whole.
+    """
+    if ends.dtype.kind != "i" or ends[-1] != n or np.diff(ends, prepend=0).min() < shortest:
+        raise ValueError("ends that are none")
+    return [int(end) for end in ends]
 
 
 def record_trace(runtime: Runtime, prompts: Sequence[BenchPrompt], options: GenerateOptions) -> Iterator[TracedTurn]:

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "text": BASE,
     "models": {"errors", "version"},
     "runtime": RUNTIME,
-    "bench": FRONT,
+    "bench": {*FRONT, "drafting", "backend", "decoding"},  # replays drive drafters without a model
     "server": FRONT,
     "cli": {*FRONT, "models", "bench", "server"},  # its commands list models, run the bench, start the server
     "setup": {"errors", "version"},

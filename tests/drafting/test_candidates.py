@@ -1,192 +1,192 @@
-"""Candidates of all sources, their kinds, and what is learned of each kind."""
+"""Candidates of all sources and their kinds: compiled, run by Python, and a reference in words agree."""
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 import sources_reference as slow
 from fakes import both_ways
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recycle_cpp.drafting.calibration import Calibration
 from recycle_cpp.drafting.kernels import candidates as kernels
-from recycle_cpp.drafting.matrix import AdjacencyMatrix
-from recycle_cpp.drafting.planned import Knowledge
+from recycle_cpp.drafting.kernels.suffix import CONTINUATIONS, FOLLOWERS, LONGEST
+from recycle_cpp.drafting.knowledge import SOURCES, Knowledge
 from recycle_cpp.drafting.suffix import SuffixIndex
 
 SEEDS = st.integers(0, 2**32 - 1)
+SUBSETS = [subset for n in range(6) for subset in combinations(SOURCES, n)]
+FIRST_KINDS = {
+    "suffix": (0, kernels.SUFFIX_SILENT, kernels.FOLLOWER_KINDS),
+    "follower": (kernels.FOLLOWER_KINDS, kernels.FOLLOWER_SILENT, kernels.ROW_KINDS),
+    "row": (kernels.ROW_KINDS, kernels.ROW_SILENT, kernels.PREVIOUS_KINDS),
+    "previous": (kernels.PREVIOUS_KINDS, kernels.PREVIOUS_SILENT, kernels.FREQUENT_KINDS),
+    "frequent": (kernels.FREQUENT_KINDS, kernels.FREQUENT_SILENT, kernels.N_KINDS),
+}
 
 
 def new_scratch() -> kernels.Scratch:
-    return kernels.Scratch(np.full(16, -99, np.int32), *np.full((4, kernels.MOST), -99, np.int32))
+    return kernels.Scratch(
+        np.full(LONGEST, -99, np.int32),
+        np.full(kernels.MOST, -99, np.int32),
+        np.full((kernels.MOST, kernels.N_SOURCES), -99, np.int32),
+        np.full(kernels.N_SOURCES, -99, np.int32),
+        np.full((3, CONTINUATIONS), -99, np.int32),
+        np.full(kernels.MOST, -99, np.float32),
+    )
 
 
-class Learned:
-    """Random knowledge over a small vocabulary, and the same for the reference."""
-
-    def __init__(self, rng: np.random.Generator, n_vocab: int = 24) -> None:
-        self.knowledge = Knowledge(n_vocab)
-        self.knowledge.suffix = SuffixIndex(256)
-        self.suffix = slow.SlowSuffix(256)
-        self.rows: dict[int, tuple[list[int], list[int]]] = {}
-        pieces = [rng.integers(0, n_vocab, rng.integers(2, 12)).tolist() for _ in range(4)]
-        for _ in range(int(rng.integers(12))):
-            self._append([slow.BORDER] if rng.uniform() < 0.1 else pieces[rng.integers(4)])
-        for token in range(n_vocab):
-            if rng.uniform() < 0.8:
-                self._write(rng, token)
-        self.context = self.suffix.everything[::-1][: rng.integers(1, 17)]
-        if slow.BORDER in self.context or not self.context:
-            self.context = rng.integers(0, n_vocab, rng.integers(1, 4)).tolist()
-
-    def _append(self, tokens: list[int]) -> None:
-        self.knowledge.suffix.append(tokens)
-        self.suffix.append(tokens)
-
-    def _write(self, rng: np.random.Generator, token: int) -> None:
-        n = int(rng.choice([1, 2, 8]))
-        row = rng.permutation(len(self.knowledge.matrix.row_of))[:n].tolist()
-        values = -np.sort(rng.exponential(3, (1, 8))).astype(np.float32)
-        top = np.array([row + [-1] * (8 - n)], np.int32)
-        self.knowledge.matrix.update(np.array([token], np.int32), top, values)
-        gaps = np.floor(np.minimum(16 * (values[0, 0] - values[0]), 255)).astype(int).tolist()
-        self.rows[token] = (row, gaps[:n] + [255] * (8 - n))
-
-    def look_up(self, context: list[int]) -> list[tuple[int, tuple[object, ...]]]:
-        return slow.candidates(self.suffix, self.rows, context)
+def new_pair(rng: np.random.Generator, in_use: tuple[str, ...] = SOURCES, size: int = 256) -> slow.Pair:
+    return slow.Pair(rng, Knowledge(24, in_use), SuffixIndex(size), 24, in_use)
 
 
-def run_find(kernel, knowledge: Knowledge, context: list[int]) -> list[tuple[int, int]]:
+def run_find(kernel, knowledge: Knowledge, context: list[int]) -> tuple[list[tuple[int, tuple[int, ...]]], int]:
     scratch = new_scratch()
     scratch.context[: len(context)] = context
-    n = kernel(knowledge.sources, knowledge.suffix.count, len(context), scratch)
-    return list(zip(scratch.tokens[:n].tolist(), scratch.buckets[:n].tolist(), strict=True))
+    n, situation = kernel(knowledge.sources, knowledge.suffix.count, len(context), scratch)
+    kinds = [tuple(kinds) for kinds in scratch.kinds[:n].tolist()]
+    assert (scratch.tokens[n:] == -99).all(), "the kernel wrote behind its last candidate"
+    return list(zip(scratch.tokens[:n].tolist(), kinds, strict=True)), int(situation)
+
+
+def in_words(found: list[tuple[int, tuple[int, ...]]]) -> list[tuple[int, dict[str, tuple[object, ...]]]]:
+    """Return what the sources that know each candidate say of it."""
+    words = [(token, [slow.KINDS[kind] for kind in kinds]) for token, kinds in found]
+    return [(token, {kind[0]: kind[1:] for kind in kinds if "silent" not in kind[0]}) for token, kinds in words]
 
 
 @pytest.mark.parametrize("kernel", both_ways(kernels.find_candidates))
 def test_a_worked_example_of_candidates(kernel) -> None:
     knowledge = Knowledge(40)
-    values = np.array([[9, 8, 7, 6, 5, 4, 3, 2]], np.float32)
-    knowledge.matrix.update(np.array([3], np.int32), np.array([[5, 6, 7, 8, 10, 11, 12, 13]], np.int32), values)
+    values = np.array([[9, 8, 7, 6, 5, 4, 3, 2], [9, 8.9, 8.8, 0, 0, 0, 0, 0]], np.float32)
+    top = np.array([[5, 6, 7, 8, 10, 11, 12, 13], [3, 7, 20, 21, 22, 6, -1, -1]], np.int32)
+    knowledge.matrix.update(np.array([3, 2], np.int32), top, values)
     knowledge.suffix.append([1, 2, 3, 9, 2, 3, 6, 2, 3, 6])
-    found = run_find(kernel, knowledge, [3, 2])
-    assert [token for token, _ in found] == [6, 9, 5, 7, 8, 10, 11, 12, 13], "the row's 6 is there already"
-    kinds = [("suffix", 0, 0, "half", "known"), ("suffix", 0, 1, "few", "unknown"), ("row", 0, 2, "two")]
-    kinds += [("row", 2, 3, "two"), ("row", 3, 3, "two"), ("row", 4, 4, "two"), ("row", 5, 4, "two")]
-    kinds += [("row", 6, 5, "two"), ("row", 7, 5, "two")]
-    assert [bucket for _, bucket in found] == [slow.bucket(kind) for kind in kinds]
-    assert len(run_find(kernel, knowledge, [3])) == 8
-    assert run_find(kernel, knowledge, [4]) == []
+    knowledge.frequent.append(np.array([30, 30, 6], np.int32))
+    found, situation = run_find(kernel, knowledge, [3, 2])
+    assert in_words(found) == [
+        (6, {"suffix": (1, 0, "half"), "follower": (0, 2), "row": (1, 2), "previous": (5, "further")}
+         | {"frequent": (1, "a row")}),
+        (9, {"suffix": (1, 1, "few"), "follower": (1, 1)}),
+        (5, {"row": (0, 2)}),
+        (7, {"row": (2, 4), "previous": (1, "near")}),
+        (8, {"row": (3, 4)}),
+        (10, {"row": (4, 5)}),
+        (11, {"row": (5, 5)}),
+        (12, {"row": (6, 6)}),
+        (13, {"row": (7, 6)}),
+        (20, {"previous": (2, "near")}),
+        (21, {"previous": (3, "further")}),
+    ], "3 is the last token itself, 22 is too far down, 30 is asked for only where there is no row"  # fmt: skip
+    assert situation == 2 * 3 + 1, "a match of two, and a row whose first leads by less than 1.5"
 
 
 @pytest.mark.parametrize("kernel", both_ways(kernels.find_candidates))
-@given(seed=SEEDS)
-def test_candidates_and_their_kinds_equal_the_reference(kernel, seed: int) -> None:
-    learned = Learned(np.random.default_rng(seed))
-    found = run_find(kernel, learned.knowledge, learned.context)
-    assert found == [(token, slow.bucket(kind)) for token, kind in learned.look_up(learned.context)]
-    tokens = [token for token, _ in found]
-    assert len(set(tokens)) == len(tokens) <= kernels.MOST
-    from_row = [bucket >= kernels.N_SUFFIX for _, bucket in found]
-    assert from_row == sorted(from_row), "continuations come first"
-    assert all(0 <= bucket < kernels.N_BUCKETS for _, bucket in found)
+def test_with_one_token_of_context_only_single_tokens_are_looked_up(kernel) -> None:
+    knowledge = Knowledge(40)
+    knowledge.suffix.append([1, 2, 3, 1, 2])
+    knowledge.frequent.append(np.array([30], np.int32))
+    found, situation = run_find(kernel, knowledge, [2])
+    assert in_words(found) == [(3, {"follower": (0, 1)}), (30, {"frequent": (0, "no row")})]
+    assert situation == 0
+    assert run_find(kernel, knowledge, [2, 1])[1] == 2 * 3, "with two there is a match"
 
 
-@given(st.integers(0, 16), st.integers(0, 3), st.integers(1, 12), st.integers(0, 11), st.integers(0, 2))
-def test_buckets_of_continuations_are_in_range(length: int, place: int, count: int, others: int, shared: int) -> None:
-    assert 0 <= kernels.suffix_bucket(length, place, count, count + others, shared) < kernels.N_SUFFIX
+@pytest.mark.parametrize("kernel", both_ways(kernels.find_candidates))
+def test_where_nothing_is_known_there_is_no_candidate(kernel) -> None:
+    assert run_find(kernel, Knowledge(40), [4]) == ([], 0)
+    assert run_find(kernel, Knowledge(40), [4, 3, 2, 1]) == ([], 0)
 
 
-@given(st.integers(0, 7), st.integers(0, 255), st.integers(0, 16))
-def test_buckets_of_row_candidates_are_in_range(rank: int, gap: int, longest: int) -> None:
-    assert kernels.N_SUFFIX <= kernels.row_bucket(rank, gap, longest) < kernels.N_BUCKETS
+@pytest.mark.parametrize("kernel", both_ways(kernels.find_candidates))
+@settings(max_examples=200)
+@given(seed=SEEDS, in_use=st.one_of(st.just(SOURCES), st.sampled_from(SUBSETS)), size=st.sampled_from([16, 256]))
+def test_candidates_kinds_and_situation_equal_the_reference(kernel, seed: int, in_use, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    pair = new_pair(rng, in_use, size)
+    for _ in range(4):
+        context = pair.any_context(rng)
+        found, situation = run_find(kernel, pair.knowledge, context)
+        expected, expected_situation = pair.slow.candidates(context)
+        assert found == [(token, tuple(slow.NUMBER_OF[kind] for kind in kinds)) for token, kinds in expected]
+        assert situation == expected_situation
+        assert 0 <= situation < kernels.N_SITUATIONS
+        assert len({token for token, _ in found}) == len(found) <= kernels.MOST, "each token stands once"
+        for _, kinds in found:
+            check_kinds(kinds, in_use)
 
 
-def test_every_kind_has_a_bucket_of_its_own_and_every_bucket_a_kind() -> None:
-    lengths, agreements, gaps = (2, 3, 4, 6, 9, 14, 15), ((1, 1), (2, 2), (1, 2), (1, 3)), (0, 8, 16, 32, 56, 96)
-    suffix = [
-        kernels.suffix_bucket(length, place, count, total, shared)
-        for length, place, (count, total), shared in product(lengths, range(3), agreements, range(3))
-    ]
-    rows = [kernels.row_bucket(*kind) for kind in product(range(8), gaps, (0, 2, 3, 6))]
-    assert suffix == list(range(kernels.N_SUFFIX))
-    assert rows == list(range(kernels.N_SUFFIX, kernels.N_BUCKETS))
+def check_kinds(kinds: tuple[int, ...], in_use: tuple[str, ...]) -> None:
+    """Check that each source says something of its own, that one that is not asked is silent, and that some know."""
+    known = []
+    for name, kind in zip(SOURCES, kinds, strict=True):
+        first, silent, end = FIRST_KINDS[name]
+        assert first <= kind < end
+        if kind < silent:
+            known.append(name)
+    assert known
+    assert set(known) <= set(in_use)
+
+
+@pytest.mark.parametrize("kernel", both_ways(kernels.find_candidates))
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_alone_finds_what_it_knows_and_a_source_switched_off_knows_nothing(kernel, name: str) -> None:
+    rng = np.random.default_rng(3)
+    alone, without, n_known = (name,), tuple(other for other in SOURCES if other != name), 0
+    for _ in range(20):
+        for subset in (alone, without):
+            pair = new_pair(rng, subset)
+            found, _ = run_find(kernel, pair.knowledge, pair.any_context(rng))
+            known = {source for _, words in in_words(found) for source in words}
+            assert known <= set(subset)
+            n_known += subset == alone and bool(known)
+    assert n_known > 5, "the source never spoke, so the test says nothing"
+
+
+def test_the_kinds_have_numbers_of_their_own_and_every_number_is_a_kind() -> None:
+    assert len(slow.KINDS) == len(slow.NUMBER_OF) == kernels.N_KINDS
+    numbers = {kind: slow.NUMBER_OF[kind] for kind in slow.KINDS}
+    for name, (first, silent, end) in FIRST_KINDS.items():
+        assert {numbers[kind] for kind in slow.KINDS if kind[0] == name} == set(range(first, silent))
+        assert {numbers[kind] for kind in slow.KINDS if kind[0] == f"{name} silent"} == set(range(silent, end))
+
+
+def test_kinds_that_have_a_kernel_of_their_own_equal_the_reference() -> None:
+    lengths, gaps = (1, 2, 3, 4, 6, 9, 13, 19, 31, 32), (0, 4, 10, 18, 32, 56, 96)
+    agreements = {"once": (1, 1), "all": (2, 2), "half": (1, 2), "few": (1, 3)}
+    for (i, length), place, (agreement, times) in product(enumerate(lengths), range(3), agreements.items()):
+        assert kernels.suffix_kind(length, place, *times) == slow.NUMBER_OF["suffix", i, place, agreement]
+    for rank, (i, gap) in product(range(8), enumerate(gaps)):
+        assert kernels.row_kind(rank, gap) == slow.NUMBER_OF["row", rank, i]
+
+
+@given(st.integers(0, 32), st.integers(0, 3), st.integers(1, 12), st.integers(0, 11))
+def test_kinds_of_continuations_are_in_range(length: int, place: int, count: int, others: int) -> None:
+    assert 0 <= kernels.suffix_kind(length, place, count, count + others) < kernels.SUFFIX_SILENT
+
+
+@given(st.integers(0, 7), st.integers(0, 255))
+def test_kinds_of_row_candidates_are_in_range(rank: int, gap: int) -> None:
+    assert kernels.ROW_KINDS <= kernels.row_kind(rank, gap) < kernels.ROW_SILENT
 
 
 def test_classes_of_lengths_and_gaps_begin_where_they_say() -> None:
-    lengths = {length: int(kernels.length_class(length)) for length in range(2, 17)}
-    assert lengths == {length: slow.length_class(length) for length in range(2, 17)}
-    gaps = {gap: int(kernels.gap_class(gap)) for gap in range(256)}
-    assert gaps == {gap: slow.gap_class(gap) for gap in range(256)}
+    lengths = {length: int(kernels.length_class(length)) for length in range(1, LONGEST + 1)}
+    assert lengths == {length: slow.length_class(length) for length in range(1, LONGEST + 1)}
+    gaps = {gap: int(kernels.lead_class(gap)) for gap in range(256)}
+    assert gaps == {gap: slow.lead_class(gap) for gap in range(256)}
 
 
-def run_learn(kernel, counts: kernels.Counts, truth: int, found: list[tuple[int, int]]) -> None:
-    scratch = new_scratch()
-    for j, (token, bucket) in enumerate(found):
-        scratch.tokens[j], scratch.buckets[j] = token, bucket
-    kernel(truth, len(found), scratch, counts)
-
-
-@pytest.mark.parametrize("kernel", both_ways(kernels.learn))
-def test_learning_counts_trials_and_hits_and_the_probability_follows(kernel) -> None:
-    counts = Calibration().counts
-    prior = counts.prior.copy()
-    run_learn(kernel, counts, 30, [(10, 5), (30, 6), (20, 5)])
-    run_learn(kernel, counts, 20, [(10, 5), (30, 6), (20, 7)])
-    assert (counts.trials[[5, 6, 7]].tolist(), counts.hits[[5, 6, 7]].tolist()) == ([3, 2, 1], [0, 1, 1])
-    expected = [4 * prior[5] / 7, (1 + 4 * prior[6]) / 6, (1 + 4 * prior[7]) / 5]
-    assert counts.probability[[5, 6, 7]] == pytest.approx(expected, rel=1e-6)
-    assert np.array_equal(counts.prior, prior)
-    others = [i for i in range(kernels.N_BUCKETS) if i not in (5, 6, 7)]
-    assert np.array_equal(counts.probability[others], prior[others])
-    assert not counts.trials[others].any()
-
-
-@pytest.mark.parametrize("kernel", both_ways(kernels.learn))
-def test_past_512_trials_the_counts_are_halved_and_the_rate_stays(kernel) -> None:
-    counts = Calibration().counts
-    for i in range(512):
-        run_learn(kernel, counts, 1, [(i % 2, 3)])
-    assert (counts.trials[3], counts.hits[3]) == (512, 256)
-    before = float(counts.probability[3])
-    run_learn(kernel, counts, 1, [(1, 3)])
-    assert (counts.trials[3], counts.hits[3]) == (256.5, 128.5)
-    assert counts.probability[3] == pytest.approx(before, abs=0.005)
-
-
-@pytest.mark.parametrize("kernel", both_ways(kernels.learn))
-@given(seed=SEEDS)
-def test_probabilities_stay_between_0_and_1_and_counts_in_their_bounds(kernel, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    counts = Calibration().counts
-    for _ in range(60):
-        counts.trials[3] += rng.integers(30)
-        counts.hits[3] = min(counts.hits[3] + rng.integers(30), counts.trials[3])
-        run_learn(kernel, counts, 1, [(int(rng.integers(2)), 3)])
-        assert 0 <= counts.hits[3] <= counts.trials[3] <= kernels.FORGET_AT
-        assert 0 < counts.probability[3] < 1
-
-
-def test_a_fresh_calibration_has_a_sensible_prior_and_reset_returns_to_it() -> None:
-    calibration = Calibration()
-    prior = calibration.counts.prior.copy()
-    assert np.array_equal(calibration.counts.probability, prior)
-    assert ((prior > 0) & (prior < 1)).all()
-    assert calibration.nbytes == 4 * 4 * kernels.N_BUCKETS
-    run_learn(kernels.learn, calibration.counts, 1, [(1, 3), (2, kernels.N_BUCKETS - 1)])
-    assert not np.array_equal(calibration.counts.probability, prior)
-    calibration.reset()
-    assert np.array_equal(calibration.counts.probability, prior)
-    assert not calibration.counts.trials.any()
-    assert not calibration.counts.hits.any()
-
-
-def test_a_row_counts_as_unknown_where_the_matrix_has_none() -> None:
-    knowledge = Knowledge(10)
-    assert isinstance(knowledge.matrix, AdjacencyMatrix)
-    knowledge.suffix.append([1, 2, 3, 1, 2])
-    kind = ("suffix", 0, 0, "once", "unknown")
-    assert run_find(kernels.find_candidates, knowledge, [2, 1]) == [(3, slow.bucket(kind))]
+def test_the_most_candidates_that_all_sources_can_name_find_room() -> None:
+    knowledge = Knowledge(1000)
+    tops = np.array([range(200, 208), range(300, 308)], np.int32)
+    knowledge.matrix.update(np.array([1, 2], np.int32), tops, np.zeros((2, 8), np.float32))
+    for follower in (104, 103, 102, 101):
+        knowledge.suffix.append([1, 2, follower])
+    knowledge.suffix.append([9, 2, 106, 9, 2, 105])
+    knowledge.frequent.append(np.arange(500, 516, dtype=np.int32))
+    found, _ = run_find(kernels.find_candidates, knowledge, [2, 1])
+    assert len(found) == CONTINUATIONS + FOLLOWERS + 8 + 4
+    assert len(found) + 8 == kernels.MOST, "frequent tokens are proposed only where there is no row"
