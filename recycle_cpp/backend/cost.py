@@ -65,6 +65,7 @@ class CostCurve:
 
     @spare.setter
     def spare(self, seconds: float) -> None:
+        """Set what may be lost."""
         self._state.shared[kernels.SPARE] = seconds
 
     def seconds(self, n_past: int) -> NDArray[np.float64]:

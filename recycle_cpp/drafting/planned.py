@@ -56,14 +56,7 @@ class PlannedDrafter(Drafter):
         )
         heap, tokens, parents = np.empty((3, QUEUE), np.int32)
         self._queue = best_first.Queue(heap, tokens, parents, np.empty(QUEUE, np.float32))
-        self._scratch = candidates.Scratch(
-            np.empty(LONGEST, np.int32),
-            np.empty(candidates.MOST, np.int32),
-            np.empty((candidates.MOST, candidates.N_SOURCES), np.int32),
-            np.empty(candidates.N_SOURCES, np.int32),
-            np.empty((3, CONTINUATIONS), np.int32),
-            np.empty(candidates.MOST, np.float32),
-        )
+        self._at_root, self._scratch = _scratch(), _scratch()
         self._sources = knowledge.sources
         self._tail = np.empty(TAIL, np.int32)
         self._n_tail = 0
@@ -71,6 +64,7 @@ class PlannedDrafter(Drafter):
         self._record = np.zeros(2)  # drafted tokens accepted and promised of late
         self._expected = 1.0
         self._watched = 1
+        self._n_emitted = 1
 
     @property
     def top_k(self) -> int:
@@ -101,14 +95,19 @@ class PlannedDrafter(Drafter):
 
     def draft(self, root: int, limits: Limits) -> DraftTree:
         """Return the tree with the highest expected tokens per second; `expected` says how many it promises."""
-        going_by = plan.Plan(self._ladder, self._costs.seconds(limits.n_past), self.trust)
+        seconds = self._costs.seconds(limits.n_past)
+        rungs = plan.affordable(seconds, self._n_emitted)
+        going_by = plan.Plan(self._ladder[:rungs], seconds[:rungs], self.trust)
         n = best_first.draft_best(
             root,
-            best_first.Bounds(min(limits.width, len(self._nodes.tokens)), limits.depth, FLOOR, not limits.may_branch),
+            best_first.Bounds(
+                min(limits.width, int(self._ladder[rungs - 1])), limits.depth, FLOOR, not limits.may_branch
+            ),
             self._text(self._n_tail - 1),
             self._sources,
             self._knowledge.calibration.belief,
             going_by,
+            self._at_root,
             self._scratch,
             self._queue,
             self._nodes,
@@ -121,12 +120,13 @@ class PlannedDrafter(Drafter):
         knowledge, nodes = self._knowledge, self._nodes
         truths = np.array(outcome.emitted, np.int32)
         belief = knowledge.calibration.belief
-        best_first.learn_path(truths, self._text(self._n_tail), self._sources, belief, self._scratch)
+        best_first.learn_path(truths, self._text(self._n_tail), self._sources, belief, self._at_root, self._scratch)
         plan.compare_promise(
             outcome.tree.width, self._watched, truths, nodes.tokens, nodes.depths, nodes.probabilities, self._record
         )
         knowledge.learn(outcome, truths)
         self._sequence += outcome.emitted
+        self._n_emitted = len(truths)
         self._extend_tail(truths)
 
     def observe(self, width: int, n_past: int, seconds: float) -> None:
@@ -143,3 +143,15 @@ class PlannedDrafter(Drafter):
             self._n_tail = LONGEST
         self._tail[self._n_tail : self._n_tail + n] = tokens
         self._n_tail += n
+
+
+def _scratch() -> candidates.Scratch:
+    return candidates.Scratch(
+        np.empty(LONGEST, np.int32),
+        np.empty(candidates.MOST, np.int32),
+        np.empty((candidates.MOST, candidates.N_SOURCES), np.int32),
+        np.empty(candidates.N_SOURCES, np.int32),
+        np.empty((3, CONTINUATIONS), np.int32),
+        np.full(2, -1, np.int32),
+        np.empty(candidates.MOST, np.float32),
+    )

@@ -110,8 +110,6 @@ def test_nor_does_it_after_a_repetitive_one(curve: str, seed: int) -> None:
 @pytest.mark.parametrize("curve", STEEP_CURVES)
 def test_half_predictable_texts_after_repetitive_ones_take_no_longer_either(curve: str) -> None:
     # Each wide step is a wager: a single text of 300 tokens may lose more than all of them do.
-    if curve == "epyc-2-cores-smollm2":
-        pytest.xfail("1.023 on average, 1.12 once: a chain of 80 rows at the price of 35 steps, of which none is kept")
     runs = [after_a_repetitive_text(Echo(seed, eog=-50), Echo(seed, eog=-50), curve, 300) for seed in range(8)]
     assert np.mean([run.share() for run in runs]) <= MAY_LOSE
     assert max(run.share() for run in runs) <= 1.05

@@ -35,7 +35,9 @@ class Grown:
         *before, root = sequence
         text = kernels.Text(np.array([*before, -77], np.int32), len(before), knowledge.suffix.count)
         by = by or plan_that_always_grows(max(bounds.width, 2) + 1)
-        self.n = kernel(root, bounds, text, knowledge.sources, belief, by, new_scratch(), waiting, self.nodes)
+        self.n = kernel(
+            root, bounds, text, knowledge.sources, belief, by, new_scratch(), new_scratch(), waiting, self.nodes
+        )
         assert (self.nodes.tokens[self.n :] == -99).all(), "the kernel wrote behind its last node"
         self.probabilities = self.nodes.probabilities[: self.n].tolist()
 
@@ -62,7 +64,8 @@ class LookUp:
         knowledge, belief = self._known
         scratch = new_scratch()
         scratch.context[: len(context)] = context
-        n, situation = self._find(knowledge.sources, knowledge.suffix.count, len(context), scratch)
+        self._find(knowledge.sources, knowledge.suffix.count, len(context), scratch)
+        n, situation = scratch.result.tolist()
         self._mix(n, situation, scratch, belief, scratch.probabilities)
         return list(zip(scratch.tokens[:n].tolist(), scratch.probabilities[:n], strict=True))
 
@@ -180,8 +183,10 @@ def test_a_context_is_the_path_backwards_and_then_the_text_before_it(kernel, see
 
 
 @pytest.mark.parametrize("kernel", both_ways(kernels.learn_path))
-@given(seed=SEEDS, n_tail=st.integers(1, 40), n=st.integers(1, 40))
-def test_a_verified_path_is_learned_from_at_each_of_its_positions(kernel, seed: int, n_tail: int, n: int) -> None:
+@given(seed=SEEDS, n_tail=st.integers(1, 40), n=st.integers(1, 40), is_drafted=st.booleans())
+def test_a_verified_path_is_learned_from_at_each_of_its_positions(
+    kernel, seed: int, n_tail: int, n: int, is_drafted: bool
+) -> None:
     rng = np.random.default_rng(seed)
     pair, belief = new_pair(rng), any_belief(rng)
     tail, truths = rng.integers(0, 24, n_tail).tolist(), rng.integers(0, 24, n).tolist()
@@ -191,7 +196,12 @@ def test_a_verified_path_is_learned_from_at_each_of_its_positions(kernel, seed: 
         numbers = [(token, [slow.NUMBER_OF[kind] for kind in kinds]) for token, kinds in found]
         expected.learn(truth, numbers, situation)
     text = kernels.Text(np.array([*tail, -77], np.int32), n_tail, pair.knowledge.suffix.count)
-    kernel(np.array(truths, np.int32), text, pair.knowledge.sources, belief, new_scratch())
+    at_root = new_scratch()
+    if is_drafted:  # then what was found below the root is asked for again
+        at_root.context[: min(n_tail, LONGEST)] = tail[::-1][:LONGEST]
+        sources = pair.knowledge.sources
+        candidates.find_candidates(sources, pair.knowledge.suffix.count, min(n_tail, LONGEST), at_root)
+    kernel(np.array(truths, np.int32), text, pair.knowledge.sources, belief, at_root, new_scratch())
     assert belief.trials.tolist() == expected.trials
     assert belief.hits.tolist() == expected.hits
     assert np.allclose(belief.odds, expected.odds, rtol=1e-3, atol=1e-3)

@@ -34,6 +34,7 @@ def new_scratch() -> kernels.Scratch:
         np.full((kernels.MOST, kernels.N_SOURCES), -99, np.int32),
         np.full(kernels.N_SOURCES, -99, np.int32),
         np.full((3, CONTINUATIONS), -99, np.int32),
+        np.full(2, -1, np.int32),
         np.full(kernels.MOST, -99, np.float32),
     )
 
@@ -45,10 +46,11 @@ def new_pair(rng: np.random.Generator, in_use: tuple[str, ...] = SOURCES, size: 
 def run_find(kernel, knowledge: Knowledge, context: list[int]) -> tuple[list[tuple[int, tuple[int, ...]]], int]:
     scratch = new_scratch()
     scratch.context[: len(context)] = context
-    n, situation = kernel(knowledge.sources, knowledge.suffix.count, len(context), scratch)
+    kernel(knowledge.sources, knowledge.suffix.count, len(context), scratch)
+    n, situation = scratch.result.tolist()
     kinds = [tuple(kinds) for kinds in scratch.kinds[:n].tolist()]
     assert (scratch.tokens[n:] == -99).all(), "the kernel wrote behind its last candidate"
-    return list(zip(scratch.tokens[:n].tolist(), kinds, strict=True)), int(situation)
+    return list(zip(scratch.tokens[:n].tolist(), kinds, strict=True)), situation
 
 
 def in_words(found: list[tuple[int, tuple[int, ...]]]) -> list[tuple[int, dict[str, tuple[object, ...]]]]:

@@ -35,9 +35,8 @@ def any_found(rng: np.random.Generator) -> tuple[candidates.Scratch, list[tuple[
     scratch = new_scratch()
     context = pair.any_context(rng)
     scratch.context[: len(context)] = context
-    n, situation = candidates.find_candidates(
-        pair.knowledge.sources, pair.knowledge.suffix.count, len(context), scratch
-    )
+    candidates.find_candidates(pair.knowledge.sources, pair.knowledge.suffix.count, len(context), scratch)
+    n, situation = scratch.result.tolist()
     return scratch, list(zip(scratch.tokens[:n].tolist(), scratch.kinds[:n].tolist(), strict=True)), situation
 
 

@@ -143,6 +143,7 @@ def draft_best(
     sources: Sources,
     belief: Belief,
     plan: Plan,
+    at_root: Scratch,
     scratch: Scratch,
     queue: Queue,
     nodes: Nodes,
@@ -156,6 +157,7 @@ def draft_best(
         sources: what is known.
         belief: how far it is to be trusted.
         plan: what widths cost: growth ends where none of those that are left can be the best.
+        at_root: overwritten: the candidates for the root's children, which `learn_path` asks for again.
         scratch: overwritten.
         queue: overwritten; candidates that find no room in it are dropped.
         nodes: overwritten, in falling path probability, parents before children.
@@ -168,9 +170,11 @@ def draft_best(
     nodes.depths[0] = 0
     nodes.probabilities[0] = 1.0
     n, waiting, entries = 1, 0, 0
+    at_root.result[0] = -1
     while n < bounds.width:
         if nodes.depths[n - 1] < bounds.depth:
-            waiting, entries = _expand(n - 1, waiting, entries, bounds, text, sources, belief, scratch, queue, nodes)
+            found = at_root if n == 1 else scratch
+            waiting, entries = _expand(n - 1, waiting, entries, bounds, text, sources, belief, found, queue, nodes)
         if waiting == 0 or not can_still_pay(n, queue.probabilities[queue.heap[0]], nodes.probabilities, plan):
             break
         entry = queue.heap[0]
@@ -198,8 +202,9 @@ def _expand(
 ) -> tuple[int, int]:
     """Put the candidates for children of a node into the queue; return how many wait, and entries made, then."""
     n_context = fill_context(node, nodes.tokens, nodes.parents, text.tail, text.n_tail, scratch.context)
-    found, situation = find_candidates(sources, text.n_history, n_context, scratch)
-    probabilities(found, situation, scratch, belief, scratch.probabilities)
+    find_candidates(sources, text.n_history, n_context, scratch)
+    found = scratch.result[0]
+    probabilities(found, scratch.result[1], scratch, belief, scratch.probabilities)
     first, last = 0, found
     if bounds.is_chain and found > 0:
         for j in range(1, found):
@@ -217,7 +222,9 @@ def _expand(
 
 
 @njit(cache=True, nogil=True)
-def learn_path(truths: IntArray, text: Text, sources: Sources, belief: Belief, scratch: Scratch) -> None:
+def learn_path(
+    truths: IntArray, text: Text, sources: Sources, belief: Belief, at_root: Scratch, scratch: Scratch
+) -> None:
     """Learn what every source had to say at each position of a verified path, drafted or not.
 
     Args:
@@ -225,15 +232,25 @@ def learn_path(truths: IntArray, text: Text, sources: Sources, belief: Belief, s
         text: the sequence up to the root, which is the last token of the tail.
         sources: what was known when the tree was drafted.
         belief: updated.
+        at_root: what `draft_best` found for this very root; its result is -1 if it found nothing out.
         scratch: overwritten.
     """
     for i in range(len(truths)):
-        n = 0
-        for back in range(min(i, LONGEST)):
-            scratch.context[n] = truths[i - 1 - back]
-            n += 1
-        for back in range(min(text.n_tail, LONGEST - n)):
-            scratch.context[n] = text.tail[text.n_tail - 1 - back]
-            n += 1
-        found, situation = find_candidates(sources, text.n_history, n, scratch)
-        learn(truths[i], found, situation, scratch, belief)
+        known = at_root if i == 0 else scratch
+        if i > 0 or at_root.result[0] < 0:
+            n_context = _fill_behind(truths, i, text, known.context)
+            find_candidates(sources, text.n_history, n_context, known)
+        learn(truths[i], known.result[0], known.result[1], known, belief)
+
+
+@njit(cache=True, nogil=True)
+def _fill_behind(truths: IntArray, n_truths: int, text: Text, context: IntArray) -> int:
+    """Write the last tokens of the tail and the first truths, newest first; return how many."""
+    n = 0
+    for back in range(min(n_truths, LONGEST)):
+        context[n] = truths[n_truths - 1 - back]
+        n += 1
+    for back in range(min(text.n_tail, LONGEST - n)):
+        context[n] = text.tail[text.n_tail - 1 - back]
+        n += 1
+    return n

@@ -77,6 +77,7 @@ class Scratch(NamedTuple):
         kinds: int32[MOST, N_SOURCES], what each source says of each.
         silent: int32[N_SOURCES], what each says of a token that it does not know.
         found: int32[3, CONTINUATIONS], tokens, match lengths and occurrences of one source.
+        result: int32[2], how many candidates there are, -1 before the first lookup, and the situation.
         probabilities: float32[MOST], of each candidate.
     """
 
@@ -85,6 +86,7 @@ class Scratch(NamedTuple):
     kinds: IntArray
     silent: IntArray
     found: IntArray
+    result: IntArray
     probabilities: FloatArray
 
 
@@ -150,18 +152,16 @@ def _propose(token: int, source: int, kind: int, n: int, scratch: Scratch) -> in
 
 
 @njit(cache=True, nogil=True)
-def find_candidates(sources: Sources, count: int, n_context: int, scratch: Scratch) -> tuple[int, int]:
+def find_candidates(sources: Sources, count: int, n_context: int, scratch: Scratch) -> None:
     """Gather the candidates of all sources for the context in the scratch.
 
     Args:
         sources: what is known.
         count: tokens in the history.
         n_context: tokens in scratch.context, at least 1.
-        scratch: tokens and kinds are overwritten.
-
-    Returns:
-        How many candidates there are, each token once, and the situation: a number below N_SITUATIONS for how much the
-        longest match and the row promise, by which the sources' opinions are weighted.
+        scratch: tokens, each once, and kinds are overwritten, and the result: how many there are, and the situation, a
+            number below N_SITUATIONS for how much the longest match and the row promise, by which the sources'
+            opinions are weighted.
     """
     context, silent = scratch.context, scratch.silent
     row = sources.row_of[context[0]] if sources.in_use[ROW] else -1
@@ -183,7 +183,7 @@ def find_candidates(sources: Sources, count: int, n_context: int, scratch: Scrat
     if sources.in_use[FREQUENT]:
         n = _add_frequent(sources, row >= 0, n, scratch)
     certainty = 0 if row < 0 else (1 if sources.gaps[row, 1] < 24 else 2)
-    return n, longest * 3 + certainty
+    scratch.result[0], scratch.result[1] = n, longest * 3 + certainty
 
 
 @njit(cache=True, nogil=True)

@@ -17,6 +17,8 @@ NEAR = 0.9  # share of plain decoding's speed from which a wider step is watched
 TRUST_PRIOR = 4.0  # drafted tokens that trust starts with
 TRUST_MEMORY = 0.95  # per step that was watched
 TRUST_FORGETS = 0.98  # per step, whatever it was: so trust comes back where nothing is drafted
+STAKE = 8.0  # plain steps that a step may cost
+STAKE_GROWTH = 2.0  # plain steps that it may cost more for each token of the last step
 
 
 class Plan(NamedTuple):
@@ -31,6 +33,19 @@ class Plan(NamedTuple):
     ladder: IntArray
     seconds: NDArray[np.float64]
     trust: float
+
+
+@njit(cache=True, nogil=True)
+def affordable(seconds: NDArray[np.float64], n_emitted: int) -> int:
+    """Return how many rungs of the ladder may be used after a step that emitted n tokens.
+
+    A wide step is a wager: it is not to risk much more time than the last one won.
+    """
+    most = (STAKE + STAKE_GROWTH * n_emitted) * seconds[0]
+    rungs = 1
+    while rungs < len(seconds) and seconds[rungs] <= most:
+        rungs += 1
+    return rungs
 
 
 @njit(cache=True, nogil=True)
