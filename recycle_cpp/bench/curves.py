@@ -62,12 +62,12 @@ def read_curve(path: Path) -> Curve:
         ladder = tuple(int(width) for width in kept["ladder"])
         base, slope = (tuple(float(value) for value in kept[name]) for name in ("base", "slope"))
         curve = Curve(ladder, base, slope, float(kept["switch"]))
-        times = np.array(base)
         in_order = list(ladder) == sorted(set(ladder)) and ladder[0] == 1
-        if not (in_order and len(base) == len(slope) == len(ladder) and np.isfinite(times).all() and times.min() > 0):
+        is_finite = np.isfinite([*base, *slope, curve.switch]).all()
+        if not (in_order and len(base) == len(slope) == len(ladder) and is_finite and min(base) > 0):
             raise ValueError
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}): give a cost curve") from error
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise UsageError(f"{path} has no cost curve: give ladder, base, slope and switch in JSON") from error
     return curve
