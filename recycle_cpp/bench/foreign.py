@@ -94,8 +94,8 @@ def _settings_of(facts: dict[str, Any]) -> dict[str, Any]:
     type_k, type_v = (getattr(llama_cpp, f"GGML_TYPE_{name.upper()}") for name in facts["cache"].split())
     return {
         "n_batch": facts["batch"],
-        "n_threads": facts["threads"],
-        "n_threads_batch": facts["threads"],
+        "n_threads": facts["n_threads"],
+        "n_threads_batch": facts["n_threads_batch"],
         "n_gpu_layers": facts["gpu_layers"],
         "flash_attn": facts["flash_attention"],
         "type_k": type_k,

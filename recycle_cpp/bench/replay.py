@@ -164,8 +164,8 @@ def _chain_of(tree: DraftTree, path: list[int]) -> DraftTree:
     return DraftTree(tree.tokens[path], steps - 1, steps, np.zeros(n, np.int32), np.ones(n, np.int32))
 
 
-def contenders(trace: Trace, curve: Curve) -> dict[str, Callable[[ReplayCosts], Drafter]]:
-    """Return what is compared on a curve, by name: the planner, the fixed tree, fixed chains and plain decoding."""
+def contenders(trace: Trace) -> dict[str, Callable[[ReplayCosts], Drafter]]:
+    """Return what is compared, by name: the planner, the fixed tree, fixed chains and plain decoding."""
     found: dict[str, Callable[[ReplayCosts], Drafter]] = {
         "auto": lambda costs: PlannedDrafter(Knowledge(trace.n_vocab), costs),
         "tree": lambda _: TemplateDrafter(AdjacencyMatrix(trace.n_vocab), template.published()),
@@ -183,7 +183,7 @@ def contenders(trace: Trace, curve: Curve) -> dict[str, Callable[[ReplayCosts], 
 def compare(trace: Trace, curve: Curve) -> dict[str, dict[str, Tally]]:
     """Return the tallies of every contender on a curve."""
     found = {}
-    for name, make in contenders(trace, curve).items():
+    for name, make in contenders(trace).items():
         costs = ReplayCosts(curve)
         found[name] = replay(trace, make(costs), costs)
     return found
