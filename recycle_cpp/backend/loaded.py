@@ -118,10 +118,10 @@ class LoadedModel:
         return "flash attention" if self.flash_attention else "plain attention"
 
     def _identity(self) -> dict[str, object]:
-        options = self._options
+        options, library = self._options, load_library()
         return {
             "bindings": TESTED_VERSION,
-            "build": load_library().c.llama_print_system_info().decode("utf-8", "replace"),
+            "build": f"{library.build}: {library.c.llama_print_system_info().decode('utf-8', 'replace')}",
             "machine": f"{platform.node()} {platform.machine()} {os.cpu_count()}",
             "threads": self._threads,
             "gpu_layers": options.n_gpu_layers,
