@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -114,7 +115,7 @@ def unpack(archive: Path, folder: Path) -> Path:
         InstallError: It cannot be read, or holds anything but files and folders inside one folder.
     """
     try:
-        with tarfile.open(archive) as tar:
+        with tarfile.open(archive, "r:gz") as tar:
             members = tar.getmembers()
             for member in members:
                 path = PurePosixPath(member.name)
@@ -125,7 +126,7 @@ def unpack(archive: Path, folder: Path) -> Path:
             if len(roots) != 1:
                 raise InstallError(f"{archive.name} holds {len(roots)} folders, one was expected: do not use it")
             tar.extractall(folder, members)
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise InstallError(f"{archive.name} cannot be unpacked ({error}): run again") from error
     return folder / roots.pop()
 
