@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import sys
 from collections import deque
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from recycle_cpp.errors import InstallError
@@ -19,6 +21,8 @@ from recycle_cpp.errors import InstallError
 SPIN_COUNT = "1000"
 TESTED_VERSION = "0.3.36"  # the C structures change between versions; the same pin stands in pyproject.toml
 INSTALL_HINT = "run `make setup` in a checkout, or `python -m recycle_cpp.setup`"
+MARK = "recycle_cpp_build.json"  # the set-up puts it into the package of a llama.cpp that it has changed
+STOCK = "stock"
 _WARN, _ERROR, _CONTINUED = 3, 4, 5  # enum ggml_log_level
 
 
@@ -70,12 +74,28 @@ class Log:
         return " ".join(first.split())
 
 
+def read_build(package: Path) -> str:
+    """Return which build lies in the folder of the package llama_cpp: its key and patch, or "stock"."""
+    try:
+        mark = json.loads((package / MARK).read_text("utf-8"))
+        return f"{mark['key']} patch {mark['patch']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return STOCK
+
+
 class Library:
-    """The low-level bindings (`c`) and their log. One per process: llama.cpp's log and backends are global."""
+    """The low-level bindings and their log. One per process: llama.cpp's log and backends are global.
+
+    Attributes:
+        c: the bindings.
+        log: what llama.cpp says.
+        build: which build this is; "stock" if the set-up did not change llama.cpp.
+    """
 
     def __init__(self, bindings: Any) -> None:
         self.c = bindings
         self.log = Log()
+        self.build = read_build(Path(bindings.__file__).parent)
         self._callback = bindings.llama_log_callback(self.log.write)  # ctypes does not keep it alive
         bindings.llama_log_set(self._callback, ctypes.c_void_p(0))
         bindings.llama_backend_init()

@@ -122,10 +122,10 @@ class LoadedModel:
         self.model.close()
 
     def _identity(self) -> dict[str, object]:
-        options = self._options
+        options, library = self._options, load_library()
         return {
             "bindings": TESTED_VERSION,
-            "build": load_library().c.llama_print_system_info().decode("utf-8", "replace"),
+            "build": f"{library.build}: {library.c.llama_print_system_info().decode('utf-8', 'replace')}",
             "machine": f"{platform.node()} {platform.machine()} {os.cpu_count()}",
             "cores": usable_cores(),
             "threads asked for": f"{options.n_threads} {options.n_threads_batch}",

@@ -11,7 +11,8 @@ from pathlib import Path
 from recycle_cpp.errors import InstallError
 from recycle_cpp.setup.commands import pip_environment, run_logged
 from recycle_cpp.setup.machine import Machine
-from recycle_cpp.setup.progress import BuildProgress, step
+from recycle_cpp.setup.patch import Patch, unpack, write_mark
+from recycle_cpp.setup.progress import BuildProgress, say, step
 
 PACKAGE = "llama-cpp-python"
 
@@ -25,10 +26,11 @@ CUDA = "-DGGML_CUDA=on"
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """One build: what it depends on (readable, hashed to its key) and the environment that makes it so."""
+    """One build: what it depends on (readable, hashed to its key), and the environment and patch that make it so."""
 
     inputs: Mapping[str, str]
     variables: Mapping[str, str]
+    patch: Patch | None = None
 
     @property
     def key(self) -> str:
@@ -48,7 +50,7 @@ class BuildPlan:
     def __str__(self) -> str:
         """Describe the build in a few words for people."""
         words = [self.inputs[name] for name in ("cuda", "cxx", "cmake_args", "cxxflags")]
-        return ", ".join(filter(None, words))
+        return ", ".join(filter(None, ["" if self.patch else "stock llama.cpp", *words]))
 
 
 def cmake_arguments(machine: Machine, environ: Mapping[str, str]) -> str:
@@ -65,8 +67,8 @@ def cxx_flags(machine: Machine, environ: Mapping[str, str]) -> str:
     return f"{own} {AMX_CURE}".strip() if needs_cure else own
 
 
-def plan_build(version: str, machine: Machine, environ: Mapping[str, str]) -> BuildPlan:
-    """Choose the build of llama-cpp-python for this machine.
+def plan_build(version: str, machine: Machine, environ: Mapping[str, str], patch: Patch | None = None) -> BuildPlan:
+    """Choose the build of llama-cpp-python for this machine, with llama.cpp changed by a patch if one is given.
 
     The compilers are named outright: left alone, the build takes those that Python was built with.
     """
@@ -85,6 +87,8 @@ def plan_build(version: str, machine: Machine, environ: Mapping[str, str]) -> Bu
         "ldflags": environ.get("LDFLAGS", "").strip(),
         "cuda": f"CUDA {machine.cuda_release} for {', '.join(machine.gpus)}" if uses_cuda else "",
     }
+    if patch:
+        inputs["patch"] = patch.digest
     variables = {
         "CC": machine.cc.command,
         "CXX": machine.cxx.command,
@@ -93,7 +97,7 @@ def plan_build(version: str, machine: Machine, environ: Mapping[str, str]) -> Bu
     }
     if uses_cuda and machine.nvcc:
         variables["CUDACXX"] = machine.nvcc
-    return BuildPlan(inputs, variables)
+    return BuildPlan(inputs, variables, patch)
 
 
 def without_amx(plan: BuildPlan) -> BuildPlan:
@@ -113,6 +117,25 @@ def build_environment(plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, 
     return pip_environment({"CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count() or 1), **kept, **plan.variables})
 
 
+def patched_source(source: Path, plan: BuildPlan) -> Path:
+    """Unpack a source archive beside it, apply the plan's patch, and return what is to be built.
+
+    That is the archive itself if there is no patch, or if it is not the source that the patch was written for.
+
+    Raises:
+        InstallError: The archive cannot be unpacked, or safely.
+    """
+    if plan.patch is None:
+        return source
+    root = unpack(source, source.parent)
+    if reason := plan.patch.misfit(root):
+        say(f"llama.cpp is built unpatched, wide evaluations will be slower: in {source.name}, {reason}")
+        return source
+    plan.patch.apply(root)
+    write_mark(root, plan.key, plan.patch)
+    return root
+
+
 def build_wheel(plan: BuildPlan, python: Path, folder: Path, log: Path, environ: Mapping[str, str]) -> Path:
     """Build the wheel into `folder` and return its path.
 
@@ -127,7 +150,8 @@ def build_wheel(plan: BuildPlan, python: Path, folder: Path, log: Path, environ:
     with step(f"fetching the source of {PACKAGE} {plan.version}"):
         fetch = [*pip, "download", *source_only, "--dest", str(folder), f"{PACKAGE}=={plan.version}"]
         run_logged(f"fetching {PACKAGE} {plan.version}", fetch, log, variables)
-    (source,) = _only(folder, "*.tar.gz")
+        (archive,) = _only(folder, "*.tar.gz")
+    source = patched_source(archive, plan)
     command = [*pip, "wheel", "-v", *source_only, "--no-cache-dir", "--wheel-dir", str(folder), str(source)]
     with BuildProgress("building llama.cpp") as progress:
         run_logged(f"building {PACKAGE} {plan.version}", command, log, variables, progress)

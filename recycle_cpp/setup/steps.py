@@ -8,6 +8,7 @@ from recycle_cpp.setup import environment
 from recycle_cpp.setup.build import BuildPlan, build_wheel, plan_build, without_amx
 from recycle_cpp.setup.layout import Layout, exclusive
 from recycle_cpp.setup.machine import Machine, read_machine
+from recycle_cpp.setup.patch import wanted_patch
 from recycle_cpp.setup.progress import say, step
 from recycle_cpp.setup.project import Stamp, read_project, read_stamp, write_stamp
 from recycle_cpp.setup.selfcheck import Verdict, check_library
@@ -130,7 +131,7 @@ def set_up(layout: Layout, environ: Mapping[str, str], *, dev: bool) -> None:
     """
     project = read_project(layout.root, extra=(environment.MODEL_PACKAGE,))
     machine = read_machine(environ)
-    plan = plan_build(project.llama_version, machine, environ)
+    plan = plan_build(project.llama_version, machine, environ, wanted_patch(machine, environ))
     wanted = Stamp(str(layout.root), project.digest, plan.key, dev)
     setup = SetUp(layout, environ, plan, wanted)
     if setup.is_done():

