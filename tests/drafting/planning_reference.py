@@ -8,7 +8,7 @@ from itertools import count as counter
 
 import numpy as np
 
-MARGIN, NEAR = 0.15, 0.9
+MARGIN, NEAR = 0.10, 0.9
 
 
 def log_odds(probability: float) -> float:

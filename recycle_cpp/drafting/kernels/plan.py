@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from recycle_cpp.types import FloatArray, IntArray
 
-MARGIN = 0.15  # a wider step must promise this much more than plain decoding: the best of many estimates is too good
+MARGIN = 0.10  # a wider step must promise this much more than plain decoding: the best of many estimates is too good
 NEAR = 0.9  # share of plain decoding's speed from which a wider step is watched, though it is not taken
 TRUST_PRIOR = 4.0  # drafted tokens that trust starts with
 TRUST_MEMORY = 0.95  # per step that was watched
