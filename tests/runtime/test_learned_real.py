@@ -59,12 +59,12 @@ def test_auto_drafting_keeps_all_that_it_learns(open_in) -> None:
     with open_in() as first:
         answer(first, options=auto)
         knowledge = first._policy.knowledge
-        count, rate = knowledge.suffix.count, knowledge.calibration.counts.trials.sum()
+        count, rate = knowledge.suffix.count, knowledge.calibration.belief.trials.sum()
         assert min(count, rate) > 50
     with open_in() as second:
         knowledge = second._policy.knowledge
         assert knowledge.suffix.count == count
-        assert 0 < knowledge.calibration.counts.trials.sum() <= rate
+        assert 0 < knowledge.calibration.belief.trials.sum() <= rate
         answer(second, PROMPTS[8], auto)
         knowledge.check_integrity()
 
