@@ -27,8 +27,7 @@ enum {
     FEW_COLUMNS_AT_ONCE   =    8,  // columns that share an unpacked block: so many partial sums fit the registers
     FEW_COLUMNS_BLOCK     =   32,  // weights that are unpacked at once
     FEW_COLUMNS_BLOCKS    = 1024,  // blocks in a row of weights, at most: bounds what is kept per thread
-    FEW_COLUMNS_UNTIL     =   16,  // columns, at most, where this is faster than llamafile_sgemm
-    FEW_COLUMNS_ONE_CHUNK =   32,  // columns, at most, that stay together when work is dealt out to threads
+    FEW_COLUMNS_ONE_CHUNK =   32,  // columns, at most, of any product that stay together when work is dealt out
 };
 
 // Up to 8 quantized columns, laid out so that what belongs to one block of weights lies side by side.
@@ -51,6 +50,7 @@ FEW_COLUMNS_INLINE float few_columns_sum_lanes(__m256 x) {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)
 
 #define FEW_COLUMNS_GROUP 2
+enum { FEW_COLUMNS_UNTIL = INT32_MAX };  // columns, at most, where this is faster than llamafile_sgemm: always
 typedef __m512  few_columns_floats;
 typedef __m512i few_columns_ints;
 
@@ -100,6 +100,7 @@ FEW_COLUMNS_INLINE void few_columns_store(float * sums, const int group, few_col
 #else
 
 #define FEW_COLUMNS_GROUP 1
+enum { FEW_COLUMNS_UNTIL = 32 };  // columns, at most, where this is faster than llamafile_sgemm
 typedef __m256  few_columns_floats;
 typedef __m256i few_columns_ints;
 
