@@ -41,7 +41,7 @@ def tokens(context):
 @pytest.fixture(scope="module")
 def single_rows(context, tokens):
     context.seq_rm(-1, 0, -1)
-    return np.array([run_chain(context, tokens[i : i + 1], i)[0] for i in range(len(tokens))])[N_PAST:]
+    return np.array([run_chain(context, tokens[i : i + 1], i)[0].copy() for i in range(len(tokens))])[N_PAST:]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
