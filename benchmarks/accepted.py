@@ -33,6 +33,8 @@ WIDTHS = (4, 8, 16, 80)
 
 @dataclass
 class Count:
+    """What the steps of one drafter came to."""
+
     emitted: int = 0
     steps: int = 0
     rows: int = 0
