@@ -43,13 +43,12 @@ class CostCurve:
     def __init__(self, curve: Curve) -> None:
         self.ladder = curve.ladder
         n = len(curve.ladder)
-        shared = np.array([1.0, 0.0, 0.25, 1.0, 0.0])
+        shared = np.array([1.0, 0.25, 1.0, 0.0])
         self._state = kernels.State(
             np.array(curve.ladder, np.float64),
             np.array(curve.base, np.float64),
             np.maximum(np.array(curve.slope, np.float64), 0.0),
             np.ones(n),
-            np.zeros(n),
             np.zeros(n),
             shared,
         )

@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-RATE = 0.12  # how fast the common factor follows what is measured
-OWN_RATE = 0.6  # how much of its error a width takes that was not used for long
-STALE_STEPS = 20.0
-MEAN_RATE = 0.3  # how fast the mean error of the last steps is followed
-FADES = 0.995  # per step: what is known of a width that is not used
-MEMORY = 200.0  # observations of a width after which the oldest ones are forgotten
+UP, DOWN = 0.06, 0.25  # share of an error that is taken: a slow moment only ever adds, so what is faster counts more
+MOST_UP, MOST_DOWN = 0.7, 1.4  # errors, as logarithms, beyond which a step says no more
+COMMON_SHARE, OWN_SHARE = 0.8, 0.1  # of that, for all widths, and for the width itself
+FIRST_UP = 0.5  # share of what a width takes longer at its first use
+RELAXES = 0.003  # per step: how fast what is known of a width that is not used becomes what was measured at load
+FADES = 0.998  # per step: how much is known of it
+MEMORY = 200.0  # observations of a width that count
 ALLOWANCE = 0.01  # share of the time that may be lost on trying widths that are little known
 LEAST_HOPE = 0.4  # share of what a width is thought to take below which it is not hoped for
-SURPRISE = 0.15  # error of a width's first use from which it tells of the wider ones, too
+SURPRISE = -0.15  # error of a width's first use from which it tells of the wider ones, too
 LEAST_CHARGE = 0.1  # share of a change of width that is charged where changes are rare
 CHANGE_RATE = 0.05  # how fast the share of changes is followed
-COMMON, MEAN_ERROR, CHANGES, LAST_WIDTH, SPARE = range(5)
+COMMON, CHANGES, LAST_WIDTH, SPARE = range(4)
 
 
 class State(NamedTuple):
@@ -39,9 +40,8 @@ class State(NamedTuple):
         slope: float64[L], seconds per token in the cache, as measured at load.
         factor: float64[L], correction of each width.
         seen: float64[L], observations of each, at most MEMORY.
-        age: float64[L], steps since each was used.
-        shared: float64[5]: correction of all widths, mean error of the last steps, share of steps that changed the
-            width, width of the last step, seconds that may be lost on trying widths.
+        shared: float64[4]: correction of all widths, share of steps that changed the width, width of the last step,
+            seconds that may be lost on trying widths.
     """
 
     widths: Numbers
@@ -49,7 +49,6 @@ class State(NamedTuple):
     slope: Numbers
     factor: Numbers
     seen: Numbers
-    age: Numbers
     shared: Numbers
 
 
@@ -107,22 +106,24 @@ def correct(state: State, switch: float, width: int, n_past: int, measured: floa
     seen = state.seen[rung]
     hoped = _hope(state, rung, seconds[rung])
     lost = min(hoped, max(0.0, (measured - expected) / state.shared[COMMON] + hoped))
-    most = 2.0 if seen > 0 else 4.0  # one slow moment must not count for many; a first one must count
-    error = math.log(min(max(measured / expected, 1.0 / most), most))
-    # A width that was used just now tells of the machine; one that was not for long tells of itself, but for what
-    # the steps before were wrong by, too.
-    trust = seen / (seen + 4.0) * math.exp(-state.age[rung] / STALE_STEPS)
-    own = error - state.shared[MEAN_ERROR]
-    state.factor[rung] *= math.exp(own * max(1.0 / (seen + 1.0), OWN_RATE * (1.0 - trust), RATE / 8))
-    if seen == 0 and own < -SURPRISE:  # what was measured in the same slow moment is as wrong
+    _take(state, rung, min(max(math.log(measured / expected), -MOST_DOWN), MOST_UP))
+    for i in range(len(state.widths)):
+        if i != rung:
+            state.seen[i] *= FADES
+            state.factor[i] *= math.exp(-RELAXES * math.log(state.factor[i]))
+    state.shared[SPARE] = max(0.0, state.shared[SPARE] - lost) + ALLOWANCE * seconds[rung]
+
+
+@njit(cache=True, nogil=True)
+def _take(state: State, rung: int, error: float) -> None:
+    """Take a share of an error: the better a width is known, the more it tells of the machine, not of itself."""
+    seen = state.seen[rung]
+    rate = UP if error > 0 else DOWN
+    state.seen[rung] = min(seen + 1.0, MEMORY)
+    first = (FIRST_UP if error > 0 else 1.0) / (1.0 + seen)
+    state.factor[rung] *= math.exp(max(OWN_SHARE * rate, first) * error)
+    state.shared[COMMON] *= math.exp(COMMON_SHARE * rate * seen / (seen + 4.0) * error)
+    if seen == 0 and error < SURPRISE:  # what was measured in the same slow moment is as wrong
         for wider in range(rung + 1, len(state.widths)):
             if state.seen[wider] == 0:
-                state.factor[wider] *= math.exp(own)
-    state.shared[COMMON] *= math.exp(RATE * trust * error)
-    state.shared[MEAN_ERROR] += MEAN_RATE * trust * (error - state.shared[MEAN_ERROR])
-    state.seen[rung] = min(seen + 1.0, MEMORY)
-    for i in range(len(state.age)):
-        state.age[i] += 1.0
-        state.seen[i] *= FADES
-    state.age[rung] = 0.0
-    state.shared[SPARE] = max(0.0, state.shared[SPARE] - lost) + ALLOWANCE * seconds[rung]
+                state.factor[wider] *= math.exp(error)

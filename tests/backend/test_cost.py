@@ -194,3 +194,34 @@ def test_interpolation_keeps_what_was_measured_and_goes_on_straight() -> None:
 
 def test_interpolation_of_one_measured_width_is_that_width() -> None:
     assert interpolate({1: 0.25}, (1,)) == (0.25,)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.45, 0.6])
+@pytest.mark.parametrize("name", MACHINES)
+def test_slow_moments_that_come_and_go_turn_no_width_off_for_long(name: str, share: float) -> None:
+    seconds, expected = seconds_of(name), expected_tokens(share)
+    machine = Machine(flat_curve(seconds), seconds, expected)
+    rng = np.random.default_rng(1)
+    worth = []
+    for _ in range(40):
+        machine.seconds = rng.uniform(1.5, 4.0) * seconds
+        machine.run(int(rng.integers(1, 12)))
+        machine.seconds = seconds
+        machine.run(40)
+        worth.append(machine.worth(machine.run(60)))
+    assert np.mean(worth) > 0.97
+    assert min(worth[-10:]) > 0.9
+
+
+def test_a_width_used_now_and_then_is_not_given_up_for_what_slow_moments_made_of_it() -> None:
+    seconds = seconds_of("qwen 1.5b")
+    curve = flat_curve(seconds)
+    rng = np.random.default_rng(2)
+    rung = LADDER.index(4)
+    for step in range(4000):
+        width = 4 if step % 15 == 7 else 1  # text that is foreseen now and then
+        slow = 3.0 if rng.uniform() < 0.1 else 1.0  # another process takes a core for a step
+        curve.observe(width, 100, slow * seconds[LADDER.index(width)])
+    for _ in range(100):
+        curve.observe(1, 100, seconds[0])
+    assert curve.seconds(100)[rung] / curve.seconds(100)[0] == pytest.approx(seconds[rung] / seconds[0], rel=0.15)
