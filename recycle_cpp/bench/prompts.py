@@ -13,6 +13,8 @@ from recycle_cpp.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from recycle_cpp.types import Message
+
 # Spec-Bench counts the eight categories of MT-Bench, of two turns each, as one.
 MT_BENCH = frozenset(
     ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"),
@@ -53,6 +55,11 @@ def take(prompts: Sequence[BenchPrompt], limit: int | None) -> list[BenchPrompt]
     if limit is None or limit >= len(prompts):
         return list(prompts)
     return [prompts[i * len(prompts) // limit] for i in range(limit)]
+
+
+def conversation(messages: Sequence[Message], *, as_chat: bool) -> str | list[Message]:
+    """Return a conversation as a request: its messages, or one text for base models and for raw prompts."""
+    return list(messages) if as_chat else "\n\n".join(message.content for message in messages)
 
 
 def _prompt(line: str, where: str) -> BenchPrompt:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recycle_cpp.bench.prompts import conversation
 from recycle_cpp.drafting.matrix import TOP_K
 from recycle_cpp.errors import PromptTooLongError, UsageError
 from recycle_cpp.types import Message
@@ -146,7 +147,7 @@ def record_trace(runtime: Runtime, prompts: Sequence[BenchPrompt], options: Gene
         messages: list[Message] = []
         for text in prompt.turns:
             messages.append(Message("user", text))
-            request = messages if runtime.is_chat else "\n\n".join(message.content for message in messages)
+            request = conversation(messages, as_chat=runtime.is_chat and not options.raw)
             try:
                 tokens = runtime.tokenize(request, raw=options.raw)
                 completion, top, values = runtime.record(request, options)
