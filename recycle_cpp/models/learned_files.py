@@ -37,7 +37,11 @@ class LearnedFile:
     @property
     def size(self) -> int:
         """Bytes that `remove` would free; 0 if there is nothing."""
-        return sum(path.lstat().st_size for path in self._parts())
+        n_bytes = 0
+        for path in self._parts():
+            with contextlib.suppress(OSError):  # renamed or removed meanwhile by another process
+                n_bytes += path.lstat().st_size
+        return n_bytes
 
     def read(self) -> bytes | None:
         """Return its content, or None if it is not there.
