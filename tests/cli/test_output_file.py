@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,11 @@ def test_a_text_that_utf8_cannot_hold_is_written_with_escapes(tmp_path: Path) ->
 
 def test_an_interrupt_leaves_nothing_beside_the_file(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "report").write_text("before")
-    monkeypatch.setattr(Path, "replace", lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         output_file.write(tmp_path / "report", "after")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report", "before")]
