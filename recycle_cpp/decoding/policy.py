@@ -53,13 +53,19 @@ class Policy:
         if options.exact:
             return self._exact_choice(options)
         if options.draft == "auto":
-            return Choice(self._planned, None, "")
+            return Choice(self._planned(options), None, "")
         shape = template.published() if options.draft == "tree" else template.chain(CHAIN_WIDTH)
         return Choice(TemplateDrafter(self.knowledge.matrix, shape), None, "")
 
+    def _planned(self, options: GenerateOptions) -> PlannedDrafter:
+        by_argmax, by_draws = self._planned_drafters
+        return by_argmax if options.sampling.temperature == 0 else by_draws
+
     @cached_property
-    def _planned(self) -> PlannedDrafter:
-        return PlannedDrafter(self.knowledge, CostCurve(self._loaded.curve()))
+    def _planned_drafters(self) -> tuple[PlannedDrafter, PlannedDrafter]:
+        """The drafters for greedy and for sampled requests: they share the sources and what is known of the costs."""
+        costs = CostCurve(self._loaded.curve())
+        return PlannedDrafter(self.knowledge, costs), PlannedDrafter(self.knowledge, costs, is_sampled=True)
 
     def _exact_choice(self, options: GenerateOptions) -> Choice:
         exact = self._loaded.exact_widths()
@@ -68,5 +74,5 @@ class Policy:
             return Choice(self._plain, exact, note)
         note = f"exact: chains of up to {exact.width} rows within the first {exact.n_cells} tokens, plain beyond"
         if options.draft == "auto":
-            return Choice(self._planned, exact, note)
+            return Choice(self._planned(options), exact, note)
         return Choice(TemplateDrafter(self.knowledge.matrix, template.chain(exact.width)), exact, note)

@@ -48,6 +48,7 @@ class Knowledge:
         suffix: the texts so far.
         frequent: the tokens emitted most.
         calibration: how far each kind of opinion is to be trusted.
+        sampled: the same where tokens are drawn, not the likeliest taken.
         sources: their arrays, as the kernels take them.
     """
 
@@ -61,7 +62,7 @@ class Knowledge:
         self.matrix = AdjacencyMatrix(n_vocab)
         self.suffix = SuffixIndex()
         self.frequent = FrequentTokens()
-        self.calibration = Calibration()
+        self.calibration, self.sampled = Calibration(), Calibration()
         self.sources = candidates.Sources(
             self.matrix.row_of,
             self.matrix.rows,
@@ -115,6 +116,7 @@ class Knowledge:
             self.reset()
             raise
         self.calibration.relax()
+        self.sampled.relax()
 
     def check_integrity(self) -> None:
         """Check that no array holds what would mislead a kernel.
@@ -127,6 +129,7 @@ class Knowledge:
         self.suffix.check_integrity(n_vocab)
         self.frequent.check_integrity(n_vocab)
         self.calibration.check_integrity()
+        self.sampled.check_integrity()
 
     def reset(self) -> None:
         """Forget everything."""
@@ -139,4 +142,5 @@ class Knowledge:
             "suffix": self.suffix,
             "frequent": self.frequent,
             "calibration": self.calibration,
+            "sampled": self.sampled,
         }

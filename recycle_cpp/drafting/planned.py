@@ -45,8 +45,17 @@ class PlannedDrafter(Drafter):
     what was accepted, and that share, the trust, scales what is promised next. There is no state in which it gives up.
     """
 
-    def __init__(self, knowledge: Knowledge, costs: Costs) -> None:
+    def __init__(self, knowledge: Knowledge, costs: Costs, *, is_sampled: bool = False) -> None:
+        """Take what is shared.
+
+        Args:
+            knowledge: the sources, which learn.
+            costs: what steps cost, which learn too.
+            is_sampled: whether tokens are drawn: then less is foreseen, and it is calibrated apart.
+        """
         self._knowledge = knowledge
+        self._belief = (knowledge.sampled if is_sampled else knowledge.calibration).belief
+        self._first_trust = plan.TRUST_PRIOR * (plan.TRUST_IF_SAMPLED if is_sampled else plan.TRUST_AT_FIRST)
         self._costs = costs
         self._ladder = np.array(costs.ladder, np.int32)
         most = int(self._ladder[-1])
@@ -79,8 +88,8 @@ class PlannedDrafter(Drafter):
     @property
     def trust(self) -> float:
         """Share of the drafted tokens promised of late that were accepted, at most 1."""
-        accepted, promised = self._record + plan.TRUST_PRIOR
-        return min(1.0, float(accepted / promised))
+        accepted, promised = self._record
+        return min(1.0, float((accepted + self._first_trust) / (promised + plan.TRUST_PRIOR)))
 
     def begin(self, tokens: Sequence[int]) -> None:
         """Start a run after these tokens; what the last run shares with them is in the history already."""
@@ -92,11 +101,13 @@ class PlannedDrafter(Drafter):
         self._n_tail = 0
         self._extend_tail(tokens[-LONGEST:])
         self._record.fill(0)
+        self._n_emitted = 0
 
     def draft(self, root: int, limits: Limits) -> DraftTree:
         """Return the tree with the highest expected tokens per second; `expected` says how many it promises."""
         seconds = self._costs.seconds(limits.n_past)
-        rungs = plan.affordable(seconds, self._n_emitted)
+        # The first token of an answer is waited for: nothing is drafted behind it.
+        rungs = plan.affordable(seconds, self._n_emitted) if self._n_emitted else 1
         going_by = plan.Plan(self._ladder[:rungs], seconds[:rungs], self.trust)
         n = best_first.draft_best(
             root,
@@ -105,7 +116,7 @@ class PlannedDrafter(Drafter):
             ),
             self._text(self._n_tail - 1),
             self._sources,
-            self._knowledge.calibration.belief,
+            self._belief,
             going_by,
             self._at_root,
             self._scratch,
@@ -119,8 +130,9 @@ class PlannedDrafter(Drafter):
         """Learn from a verified tree: first how right the sources were, then what they did not know."""
         knowledge, nodes = self._knowledge, self._nodes
         truths = np.array(outcome.emitted, np.int32)
-        belief = knowledge.calibration.belief
-        best_first.learn_path(truths, self._text(self._n_tail), self._sources, belief, self._at_root, self._scratch)
+        best_first.learn_path(
+            truths, self._text(self._n_tail), self._sources, self._belief, self._at_root, self._scratch
+        )
         plan.compare_promise(
             outcome.tree.width, self._watched, truths, nodes.tokens, nodes.depths, nodes.probabilities, self._record
         )

@@ -76,7 +76,8 @@ class MemoryStore:
 def read_by_kernels(knowledge: Knowledge) -> set[int]:
     """Return which arrays the kernels hold; that of the sources in use is no knowledge."""
     sources = knowledge.sources._replace(history=None, in_use=None)
-    arrays = (*sources, *knowledge.sources.history, *knowledge.calibration.belief)
+    beliefs = (*knowledge.calibration.belief, *knowledge.sampled.belief)
+    arrays = (*sources, *knowledge.sources.history, *beliefs)
     return {id(array) for array in arrays if array is not None}
 
 
@@ -91,15 +92,17 @@ def test_knowledge_is_taken_over_into_the_very_arrays_that_kernels_hold() -> Non
     assert read_by_kernels(knowledge) == held
     mine, given_ = copies(knowledge), copies(TAUGHT)
     for name in mine:
-        assert name.startswith("calibration.") or np.array_equal(mine[name], given_[name]), name
+        assert name.startswith(("calibration.", "sampled.")) or np.array_equal(mine[name], given_[name]), name
     assert (knowledge.matrix.n_rows, knowledge.suffix.count) == (30, TAUGHT.suffix.count)
 
 
 def test_every_array_that_a_kernel_reads_is_among_those_that_are_kept() -> None:
     knowledge = Knowledge(N_VOCAB)
     kept = {id(array) for array in knowledge.arrays().values()}
-    belief = knowledge.calibration.belief
-    follow = {id(belief.prior), id(belief.odds)}  # from the code, and from the kept counts
+    beliefs = knowledge.calibration.belief, knowledge.sampled.belief
+    follow = {
+        id(array) for belief in beliefs for array in (belief.prior, belief.odds)
+    }  # from the code, and from the kept counts
     assert read_by_kernels(knowledge) <= kept | follow
 
 

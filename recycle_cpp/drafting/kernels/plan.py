@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 MARGIN = 0.10  # a wider step must promise this much more than plain decoding: the best of many estimates is too good
 NEAR = 0.9  # share of plain decoding's speed from which a wider step is watched, though it is not taken
-TRUST_PRIOR = 4.0  # drafted tokens that trust starts with
+TRUST_PRIOR = 4.0  # drafted tokens promised before the first
+TRUST_AT_FIRST, TRUST_IF_SAMPLED = 1.0, 0.5  # share of these that counts as accepted
 TRUST_MEMORY = 0.95  # per step that was watched
 TRUST_FORGETS = 0.98  # per step, whatever it was: so trust comes back where nothing is drafted
 STAKE = 8.0  # plain steps that a step may cost
