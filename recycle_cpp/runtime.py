@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recycle_cpp.backend.loaded import LoadedModel
+from recycle_cpp.backend.measure import PLAIN_ONLY
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.metrics import RunMeter
 from recycle_cpp.decoding.policy import Choice, Policy
@@ -200,7 +201,7 @@ class Runtime:
             PromptTooLongError: as `stream` does.
         """
         recorder = RecordingDrafter()
-        chunks = list(self._open_stream(prompt, options or GenerateOptions(), Choice(recorder, None, "")))
+        chunks = list(self._open_stream(prompt, options or GenerateOptions(), Choice(recorder, PLAIN_ONLY, "")))
         return _whole(chunks), recorder.top, recorder.values
 
     def _open_stream(

@@ -78,14 +78,14 @@ class CostCurve:
 
 
 def interpolate(measured: dict[int, float], ladder: tuple[int, ...]) -> tuple[float, ...]:
-    """Return values for every width of a ladder from those measured at some; the ends go on in a straight line."""
+    """Return values for every width of a ladder from those measured at some; the end goes on in a line, never down."""
     widths = sorted(measured)
     if len(widths) == 1:
         return tuple(measured[widths[0]] for _ in ladder)
     values = [measured[width] for width in widths]
     found = np.interp(ladder, widths, values)
     last, before = widths[-1], widths[-2]
-    growth = (measured[last] - measured[before]) / (last - before)
+    growth = max(0.0, measured[last] - measured[before]) / (last - before)
     return tuple(
         float(value if width <= last else measured[last] + growth * (width - last))
         for width, value in zip(ladder, found, strict=True)

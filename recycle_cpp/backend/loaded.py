@@ -30,6 +30,7 @@ DEFAULT_CONTEXT = 4096
 MOST_THREADS_PER_CORE = 8
 PROBE_BATCH = 512  # rows that probes evaluate at once, at most, whatever n_batch the user has
 PROBE_CONTEXT = 4096  # cells of a context made for probing, at most
+LEAST_CELLS = 512  # cells of a context made for measuring or probing, at least
 
 
 class LoadedModel:
@@ -84,9 +85,10 @@ class LoadedModel:
 
     def exact_widths(self) -> ExactWidths:
         """Return which chains are bit-identical to plain decoding, probed once and kept."""
-        n_ctx = min(max(self.backend.n_ctx, 512), PROBE_CONTEXT)
+        n_ctx = min(max(self.backend.n_ctx, LEAST_CELLS), PROBE_CONTEXT)
         message = "probing which widths are exact here"
-        return ExactWidths(*self._once(f"exact widths, {self.settings}", message, lambda: self._probe_exact(n_ctx)))
+        name = f"exact widths in {n_ctx} cells, {self.settings}"
+        return ExactWidths(*self._once(name, message, lambda: self._probe_exact(n_ctx)))
 
     def _probe_exact(self, n_ctx: int) -> ExactWidths:
         """Probe in a context of its own, so that a cache in use is never disturbed."""
@@ -146,25 +148,24 @@ class LoadedModel:
         narrow, wide = options.n_threads, options.n_threads_batch
         threads = (narrow,) if narrow else thread_candidates()
         threads_batch = (wide,) if wide else threads if narrow else ()
-        most = min(MAX_WIDTH, options.n_batch, self._n_ctx)
+        most = min(MAX_WIDTH, options.n_batch)  # whatever the context: what is measured serves a larger one, too
         return Search(attention, threads, threads_batch, most, self.model.can_branch)
 
     @cached_property
     def _tuned(self) -> Tuned:
         """Settings and cost curve, measured once and kept."""
+        n_cells = min(max(self._n_ctx, LEAST_CELLS), CONTEXT)
         message = "measuring what is fastest here, and what wide evaluations cost"
-        kept = self._once(
-            f"settings and cost curve, flash attention {self._options.flash_attention}", message, self._tune
-        )
+        name = f"settings and cost curve in {n_cells} cells, flash attention {self._options.flash_attention}"
+        kept = self._once(name, message, lambda: self._tune(n_cells))
         curve = kept["curve"]
         return Tuned(
             Settings(*kept["settings"]),
             Curve(tuple(curve["ladder"]), tuple(curve["base"]), tuple(curve["slope"]), curve["switch"]),
         )
 
-    def _tune(self) -> dict[str, object]:
-        n_ctx = min(max(self._n_ctx, 512), CONTEXT)
-        tuner = Tuner(lambda settings: self._context(n_ctx, MAX_WIDTH, settings), self._search, Budget(SECONDS))
+    def _tune(self, n_cells: int) -> dict[str, object]:
+        tuner = Tuner(lambda settings: self._context(n_cells, MAX_WIDTH, settings), self._search, Budget(SECONDS))
         found = tuner.run()
         return {"settings": list(found.settings), "curve": found.curve._asdict()}
 

@@ -34,6 +34,9 @@ class ExactWidths(NamedTuple):
         return max(1, min(self.width, self.n_cells - n_past))
 
 
+PLAIN_ONLY = ExactWidths(1, 0)
+
+
 def _tokens(context: LlamaContext, n: int, seed: int) -> IntArray:
     return np.random.default_rng(seed).integers(0, context.n_vocab, n).astype(np.int32)
 
@@ -70,7 +73,7 @@ def probe_exact_widths(context: LlamaContext, n_ctx: int) -> ExactWidths:
         if exact == 1:
             break
         width, n_cells = exact, end
-    return ExactWidths(width, n_cells) if n_cells else ExactWidths(1, 0)
+    return ExactWidths(width, n_cells) if n_cells else PLAIN_ONLY
 
 
 def _exact_width_in(context: LlamaContext, end: int, most: int) -> int:

@@ -45,8 +45,14 @@ class Profile:
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as file:
-                file.write(text)
-            Path(file.name).replace(self.path)
+                beside = Path(file.name)
+                try:
+                    file.write(text)
+                    file.flush()
+                    beside.replace(self.path)
+                except BaseException:
+                    beside.unlink(missing_ok=True)
+                    raise
 
     def _check(self, values: Any) -> str:
         """Return a checksum of the values for this identity."""

@@ -72,10 +72,11 @@ class Samples:
 
         Args:
             width: the width.
-            switch: what a change of width adds, if it was timed after another one only.
+            switch: what a change of width adds, if it was timed after another one only; at most half of that time is
+                taken for it, since one that was measured in a slow moment may be longer than the whole.
         """
         firsts = min(self._first.get(width, [np.inf]))
-        return min(self._steady[width], firsts) if width in self._steady else firsts - switch
+        return min(self._steady[width], firsts) if width in self._steady else max(firsts - switch, firsts / 2)
 
     def switches(self) -> list[float]:
         """Return what each evaluation after another width took more than one after its own; below 0 by noise."""

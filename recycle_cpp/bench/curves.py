@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recycle_cpp.backend.cost import LADDER, Curve, interpolate
+from recycle_cpp.bench.replay import MOST_ROWS
 from recycle_cpp.errors import UsageError
 
 # C(W) = T(W) / T(1) at some widths, and the price of a change of width in the same unit.
@@ -35,7 +37,7 @@ def find_curve(name: str) -> Curve:
     Raises:
         UsageError: if it is neither, or the file has no curve.
     """
-    return named_curve(name) if name in MACHINES or not Path(name).exists() else read_curve(Path(name))
+    return named_curve(name) if name in MACHINES or not os.path.lexists(name) else read_curve(Path(name))
 
 
 def named_curve(name: str) -> Curve:
@@ -62,12 +64,15 @@ def read_curve(path: Path) -> Curve:
         ladder = tuple(int(width) for width in kept["ladder"])
         base, slope = (tuple(float(value) for value in kept[name]) for name in ("base", "slope"))
         curve = Curve(ladder, base, slope, float(kept["switch"]))
-        in_order = list(ladder) == sorted(set(ladder)) and ladder[0] == 1
+        in_order = list(ladder) == sorted(set(ladder)) and ladder[0] == 1 and ladder[-1] <= MOST_ROWS
         is_finite = np.isfinite([*base, *slope, curve.switch]).all()
-        if not (in_order and len(base) == len(slope) == len(ladder) and is_finite and min(base) > 0):
+        is_time = is_finite and min(base) > 0 and min(*slope, curve.switch) >= 0
+        if not (in_order and len(base) == len(slope) == len(ladder) and is_time):
             raise ValueError
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}): give a cost curve") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise UsageError(f"{path} has no cost curve: give ladder, base, slope and switch in JSON") from error
+        raise UsageError(
+            f"{path} has no cost curve: give ladder (1 to {MOST_ROWS}), base, slope and switch in JSON"
+        ) from error
     return curve

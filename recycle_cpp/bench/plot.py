@@ -61,9 +61,10 @@ def _draw_speeds(axes: Axes, report: dict[str, Any]) -> None:
         spread = ([median - low for median, low, _ in over], [high - median for median, _, high in over])
         axes.bar(places, [median for median, _, _ in over], width, yerr=spread, capsize=2, label=arm)
     axes.axhline(1.0, color="black", linewidth=0.8, label=PLAIN)
-    axes.set_xticks(range(len(groups)), [name.replace(" ", "\n", 1) for name in groups])
+    names = [name.replace(" ", "\n", 1) for name in groups]
+    axes.set_xticks(range(len(groups)), names, parse_math=False)  # a dollar is a dollar
     axes.set_ylabel("speed over plain decoding")
-    axes.set_title(f"{report['model']}, {report['turns']} turns, {report['date'][:10]}")
+    axes.set_title(f"{report['model']}, {report['turns']} turns, {report['date'][:10]}", parse_math=False)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 

@@ -13,6 +13,8 @@ from recycle_cpp.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from recycle_cpp.types import Message
+
 # Spec-Bench counts the eight categories of MT-Bench, of two turns each, as one.
 MT_BENCH = frozenset(
     ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"),
@@ -37,7 +39,7 @@ def read_prompts(path: Path) -> list[BenchPrompt]:
         UsageError: if the file cannot be read or a line is not such a prompt.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")  # not splitlines: JSON may hold other line separators as they are
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}): give a file of prompts") from error
     except UnicodeDecodeError as error:
@@ -55,13 +57,19 @@ def take(prompts: Sequence[BenchPrompt], limit: int | None) -> list[BenchPrompt]
     return [prompts[i * len(prompts) // limit] for i in range(limit)]
 
 
+def conversation(messages: Sequence[Message], *, as_chat: bool) -> str | list[Message]:
+    """Return a conversation as a request: its messages, or one text for base models and for raw prompts."""
+    return list(messages) if as_chat else "\n\n".join(message.content for message in messages)
+
+
 def _prompt(line: str, where: str) -> BenchPrompt:
     try:
         fields: Any = json.loads(line)
         turns = fields["turns"]
         category = str(fields["category"])
-        if not turns or not all(isinstance(turn, str) and turn for turn in turns):
+        if not isinstance(turns, list) or not turns or not all(isinstance(turn, str) and turn for turn in turns):
             raise TypeError
+        "".join([category, *turns]).encode()  # JSON can spell lone surrogates, which no vocabulary knows
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f'{where} is not a prompt: give {{"question_id", "category", "turns": [texts]}}') from None
     category = "multi-turn" if category in MT_BENCH and len(turns) > 1 else category

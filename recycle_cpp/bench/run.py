@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from recycle_cpp.bench.arms import PLAIN, Question
+from recycle_cpp.bench.prompts import conversation
 from recycle_cpp.types import Message
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _run_prompt(
     messages: list[Message] = []
     for turn, text in enumerate(prompt.turns):
         messages.append(Message("user", text))
-        request = list(messages) if opened.runtime.is_chat and not plan.raw else _plain_text(messages)
+        request = conversation(messages, as_chat=opened.runtime.is_chat and not plan.raw)
         question = Question(request, opened.runtime.tokenize(request, raw=plan.raw))
         if len(question.tokens) > opened.runtime.n_ctx:
             return
@@ -95,8 +96,3 @@ def _run_prompt(
         ordered = {arm.name: answers[arm.name] for arm in opened.arms}
         yield TurnResult(prompt, turn, repeat, len(question.tokens), ordered)
         messages.append(Message("assistant", answers[PLAIN].text))
-
-
-def _plain_text(messages: Sequence[Message]) -> str:
-    """Return a conversation as text, for base models that know no chat format and for raw prompts."""
-    return "\n\n".join(message.content for message in messages)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recycle_cpp.bench.prompts import conversation
 from recycle_cpp.drafting.matrix import TOP_K
 from recycle_cpp.errors import PromptTooLongError, UsageError
 from recycle_cpp.types import Message
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from recycle_cpp.types import FloatArray, GenerateOptions, IntArray
 
 FORMAT = "recycle-cpp trace 1"
+MOST_TOKENS = 1 << 24  # of a vocabulary
 FIELDS = ("prompts", "prompt_ends", "emitted", "emitted_ends", "top", "values", "categories", "n_vocab", "model")
 
 
@@ -76,10 +78,12 @@ class Trace:
             with beside.open("wb") as file:
                 np.savez_compressed(file, **arrays)
             beside.replace(path)
-        except OSError as error:
+        except BaseException as error:  # an interrupt, too, leaves nothing half-written
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
-            raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
+            if isinstance(error, OSError):
+                raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
+            raise
 
     @classmethod
     def load(cls, path: Path) -> Trace:
@@ -95,7 +99,7 @@ class Trace:
                 arrays = {name: kept[name] for name in FIELDS}
                 return cls(str(arrays["model"]), int(arrays["n_vocab"]), tuple(_turns(arrays)))
         except OSError as error:
-            raise UsageError(f"{path} cannot be read ({error.strerror}): give a trace") from error
+            raise UsageError(f"{path} cannot be read ({error.strerror or error}): give a trace") from error
         except Exception as error:  # what numpy, zipfile and zlib raise for damaged files is listed nowhere
             raise UsageError(f"{path} is no trace: make one with `recycle-cpp trace`") from error
 
@@ -110,12 +114,14 @@ def _turns(arrays: dict[str, Any]) -> Iterator[TracedTurn]:
     if top.shape != (len(emitted), TOP_K) or values.shape != top.shape:
         raise ValueError("parts of different lengths, or rows of another width")
     texts, n_vocab = np.concatenate([prompts, emitted]), int(arrays["n_vocab"])
+    if n_vocab > MOST_TOKENS:  # replaying takes memory for each
+        raise ValueError("a vocabulary larger than any")
     if texts.dtype.kind != "i" or top.dtype.kind != "i":
         raise ValueError("tokens that are no integers")
     if texts.min() < 0 or top.min(initial=0) < -1 or max(texts.max(), top.max(initial=0)) >= n_vocab:
         raise ValueError("a token outside the vocabulary")
-    prompt_ends = _ends(arrays["prompt_ends"], len(prompts), shortest=1)
-    emitted_ends = _ends(arrays["emitted_ends"], len(emitted), shortest=0)
+    prompt_ends = _ends(arrays["prompt_ends"], len(prompts))
+    emitted_ends = _ends(arrays["emitted_ends"], len(emitted))
     prompt_start = emitted_start = 0
     for category, prompt_end, emitted_end in zip(arrays["categories"], prompt_ends, emitted_ends, strict=True):
         span = slice(emitted_start, emitted_end)
@@ -129,13 +135,13 @@ def _turns(arrays: dict[str, Any]) -> Iterator[TracedTurn]:
         prompt_start, emitted_start = prompt_end, emitted_end
 
 
-def _ends(ends: NDArray[Any], n: int, *, shortest: int) -> list[int]:
+def _ends(ends: NDArray[Any], n: int) -> list[int]:
     """Return where the parts of an array of n end.
 
     Raises:
-        ValueError: if a part is shorter than it may be, or they do not make up the whole.
+        ValueError: if a part is empty, or they do not make up the whole.
     """
-    if ends.dtype.kind != "i" or ends[-1] != n or np.diff(ends, prepend=0).min() < shortest:
+    if ends.dtype.kind != "i" or ends[-1] != n or np.diff(ends, prepend=0).min() < 1:
         raise ValueError("ends that are none")
     return [int(end) for end in ends]
 
@@ -146,7 +152,7 @@ def record_trace(runtime: Runtime, prompts: Sequence[BenchPrompt], options: Gene
         messages: list[Message] = []
         for text in prompt.turns:
             messages.append(Message("user", text))
-            request = messages if runtime.is_chat else "\n\n".join(message.content for message in messages)
+            request = conversation(messages, as_chat=runtime.is_chat and not options.raw)
             try:
                 tokens = runtime.tokenize(request, raw=options.raw)
                 completion, top, values = runtime.record(request, options)

@@ -14,7 +14,6 @@ import click
 from recycle_cpp import __version__
 from recycle_cpp.bench.prompts import EVERYDAY
 from recycle_cpp.cli import options, output_file, show
-from recycle_cpp.cli.prompt import argument_text
 from recycle_cpp.cli.prompt_sets import prompt_set_options, prompts_from
 from recycle_cpp.errors import UsageError
 
@@ -95,7 +94,6 @@ def _asked(params: dict[str, Any]) -> tuple[GenerateOptions, Plan]:
     """
     from recycle_cpp.bench.run import Plan
 
-    params["stop"] = tuple(argument_text(stop, "the text of --stop") for stop in params["stop"])
     if params["max_tokens"] is None:
         params["max_tokens"] = DEFAULT_MAX_TOKENS
     if params["warm"] and params["repeats"] < 2:

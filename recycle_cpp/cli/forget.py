@@ -31,8 +31,12 @@ def forget(model: str | None, everything: bool, dry_run: bool) -> None:
     from recycle_cpp.models.learned_files import learned_files, learned_folder
     from recycle_cpp.models.progress import size_text
 
-    files = [file for file in (learned_files() if model is None else _of_model(model)) if file.size]
-    n_bytes = sum(file.size for file in files)
+    asked = None if model is None else _of_model(model)
+    try:
+        files = [file for file in (learned_files() if asked is None else asked) if file.size]
+        n_bytes = sum(file.size for file in files)
+    except OSError as error:
+        raise UsageError(f"{learned_folder()} cannot be listed ({error.strerror}): check its rights") from error
     if not dry_run:
         _remove(files)
     whose = model or ("1 model" if len(files) == 1 else f"{len(files)} models")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recycle_cpp.cli import options, show
-from recycle_cpp.cli.prompt import argument_text, read_prompt
+from recycle_cpp.cli.prompt import read_prompt
 from recycle_cpp.errors import RecycleError
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ def generate(**params: Any) -> None:
     the prompt is one message of a chat, and a newline at the end of a file is dropped.
     """
     prompt = read_prompt(params["prompt"], params["file"], raw=bool(params["raw"]))
-    params["stop"] = tuple(argument_text(stop, "the text of --stop") for stop in params["stop"])
     request = options.generate_options_from(params)
     loading = options.load_options_from(params)
     model = options.model_from(params)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from recycle_cpp.cli.prompt import argument_text
 from recycle_cpp.types import (
     CacheType,
     DraftMode,
@@ -98,7 +99,13 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     default = GenerateOptions()
     return _options(
         _number(DEFAULT_MAX_TOKENS, "--max-tokens", text="Emit at most this many tokens."),
-        click.option("--stop", multiple=True, metavar="TEXT", help="End the text before this; may be repeated."),
+        click.option(
+            "--stop",
+            multiple=True,
+            metavar="TEXT",
+            callback=_stop_texts,
+            help="End the text before this; may be repeated.",
+        ),
         click.option("--raw", is_flag=True, default=None, help="Pass the prompt without the model's chat template."),
         _option(
             default.draft,
@@ -155,6 +162,11 @@ def generate_options_from(params: Mapping[str, Any]) -> GenerateOptions:
     if params["max_tokens"] is None:
         params = {**params, "max_tokens": DEFAULT_MAX_TOKENS}
     return _record(GenerateOptions, {**params, "sampling": sampling_from(params)})
+
+
+def _stop_texts(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Check the values of --stop as they are parsed, whatever the command."""
+    return tuple(argument_text(text, "the text of --stop") for text in texts)
 
 
 def _record(kind: type[Record], params: Mapping[str, Any]) -> Record:

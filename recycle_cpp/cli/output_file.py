@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -36,8 +37,11 @@ def write(path: Path, text: str) -> None:
     """
     beside = path.with_name(f"{path.name}.partial")
     try:
-        beside.write_text(text, "utf-8")
+        beside.write_text(text, "utf-8", "backslashreplace")  # a model's file may have a name that is no text
         beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
+    except BaseException as error:  # an interrupt, too, leaves nothing half-written
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
+        raise

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from recycle_cpp.backend.cost import CostCurve
-from recycle_cpp.backend.measure import ExactWidths
+from recycle_cpp.backend.measure import PLAIN_ONLY
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.knowledge import Knowledge
@@ -14,6 +14,7 @@ from recycle_cpp.drafting.planned import PlannedDrafter
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.loaded import LoadedModel
+    from recycle_cpp.backend.measure import ExactWidths
     from recycle_cpp.drafting.drafter import Drafter
     from recycle_cpp.types import GenerateOptions
 
@@ -44,7 +45,7 @@ class Policy:
 
     def choose(self, options: GenerateOptions) -> Choice:
         """Return how to draft for a request; the first use of a mode may measure for a second or two."""
-        exact = ExactWidths(1, 0) if options.exact or options.draft == "off" else None
+        exact = PLAIN_ONLY if options.exact or options.draft == "off" else None
         if options.draft == "off":
             return Choice(self._plain, exact, "")
         if not self._loaded.model.can_branch:

@@ -36,8 +36,16 @@ class LearnedFile:
 
     @property
     def size(self) -> int:
-        """Bytes that `remove` would free; 0 if there is nothing."""
-        return sum(path.lstat().st_size for path in self._parts())
+        """Bytes that `remove` would free; 0 if there is nothing.
+
+        Raises:
+            OSError: if its folder cannot be listed.
+        """
+        n_bytes = 0
+        for path in self._parts():
+            with contextlib.suppress(OSError):  # renamed or removed meanwhile by another process
+                n_bytes += path.lstat().st_size
+        return n_bytes
 
     def read(self) -> bytes | None:
         """Return its content, or None if it is not there.
@@ -96,7 +104,11 @@ def learned_folder() -> Path:
 
 
 def learned_files() -> list[LearnedFile]:
-    """Return the files of all models that something is kept of, the one changed last first."""
+    """Return the files of all models that something is kept of, the one changed last first.
+
+    Raises:
+        OSError: if the folder cannot be listed.
+    """
     fingerprints = dict.fromkeys(_fingerprint(path) for path in _listed(learned_folder()))
     return [LearnedFile.of_user(fingerprint) for fingerprint in fingerprints]
 
@@ -106,10 +118,14 @@ def _fingerprint(path: Path) -> str:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """Return our files in a folder, finished or not, the one changed last first; none if it cannot be listed."""
+    """Return our files in a folder, finished or not, the one changed last first; none if there is no such folder.
+
+    Raises:
+        OSError: if it cannot be listed: what is in it is not known then.
+    """
     try:
         found = [path for path in folder.iterdir() if path.suffix in (SUFFIX, PARTIAL)]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(found, key=_changed, reverse=True)
 
@@ -123,7 +139,9 @@ def _changed(path: Path) -> float:
 
 def _bound(folder: Path) -> None:
     """Remove all but the files changed last, and what processes that are gone have left."""
-    listed = _listed(folder)
+    listed: list[Path] = []
+    with contextlib.suppress(OSError):
+        listed = _listed(folder)
     finished = [path for path in listed if path.suffix == SUFFIX]
     stale = [path for path in listed if path.suffix == PARTIAL and _changed(path) < time.time() - STALE_SECONDS]
     for path in [*finished[MOST_MODELS:], *stale]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -65,3 +66,16 @@ def test_a_context_that_does_not_fit_the_memory_is_refused_with_what_would() -> 
         UsageError, match=r"2000000 tokens needs 1\.9 GiB .* 1\.0 GiB are free: give --ctx-size 996147 or"
     ):
         require_room(2_000_000, 1024.0, 2**30)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_value_that_could_not_be_kept_leaves_nothing_beside_the_file(
+    tmp_path: Path, monkeypatch, error: type[BaseException]
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with contextlib.suppress(KeyboardInterrupt):
+        Profile(tmp_path, model="a").put("cost", 1)
+    assert list(tmp_path.iterdir()) == []

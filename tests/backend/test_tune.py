@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from recycle_cpp.backend.cost import LADDER
-from recycle_cpp.backend.timing import Budget
-from recycle_cpp.backend.tune import CONTEXT, SECONDS, Search, Settings, Tuned, Tuner
+from recycle_cpp.backend.cost import LADDER, CostCurve
+from recycle_cpp.backend.timing import Budget, Samples
+from recycle_cpp.backend.tune import CONTEXT, SECONDS, Search, Settings, Tuned, Tuner, curve_of
 from recycle_cpp.errors import BackendError
 
 SLOPE = 2e-5  # what a filled cell adds to each row, in units of T(1)
@@ -207,6 +207,24 @@ def test_no_evaluation_is_wider_than_allowed() -> None:
     curve = tune(machine, search(max_width=3)).curve
     assert max(width for *_, width, _ in machine.evaluations) <= 3
     assert curve.ladder == (1, 2, 3)
+
+
+def test_a_change_of_width_timed_in_a_slow_moment_makes_no_time_negative() -> None:
+    samples = Samples()
+    for width, seconds, first in ((1, 0.01, False), (4, 0.5, True), (4, 0.012, False), (32, 0.06, True)):
+        samples.add(width, seconds, first=first)
+    curve = curve_of({896: samples}, 896, 32)
+    assert min(curve.base) > 0
+    assert (CostCurve(curve).seconds(100) >= 0.009).all()
+
+
+def test_a_width_timed_in_a_slow_moment_sends_no_wider_one_below_zero() -> None:
+    samples = Samples()
+    for width, seconds in ((1, 0.01), (16, 0.06), (32, 0.025)):
+        samples.add(width, seconds, first=False)
+    curve = curve_of({896: samples}, 896, 96)
+    assert curve.base[-1] == pytest.approx(0.025)
+    assert (CostCurve(curve).seconds(100) > 0).all()
 
 
 def test_a_memory_that_cannot_forget_a_part_is_timed_by_single_rows_alone() -> None:

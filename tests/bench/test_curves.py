@@ -59,6 +59,7 @@ def test_a_curve_is_read_from_its_own_file_and_from_a_report(tmp_path: Path) -> 
             {"ladder": 1}, {"ladder": ["a", 2, 4]}, {"ladder": [1, 2, float("inf")]}, {"base": [1.0, 2.0]},
             {"base": [0.0, 1.0, 2.0]}, {"base": [-1.0, 1.0, 2.0]}, {"base": [1.0, 2.0, float("nan")]},
             {"base": [1.0, 2.0, float("inf")]}, {"base": None}, {"slope": [0.0]}, {"slope": [0.0, 0.0, float("nan")]},
+            {"ladder": [1, 2, 10**9]}, {"ladder": [1, 2, 10**12]}, {"slope": [0.0, -1e-3, 0.0]}, {"switch": -1.0},
             {"switch": None}, {"switch": "much"}, {"switch": float("nan")}, {"base": [1.0, 2.0, 10**400]},
         )
     ],
@@ -83,6 +84,8 @@ def test_a_part_that_is_missing_is_noticed(tmp_path: Path) -> None:
 def test_what_is_neither_a_machine_nor_a_file_is_refused_with_the_machines_there_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no cost curve 'a100'.*a100-like"):
         find_curve("a100")
+    with pytest.raises(UsageError, match="no cost curve 'a"):
+        find_curve("a" * 5000)
     for path in (tmp_path, tmp_path / "none.json"):
         with pytest.raises(UsageError, match="cannot be read"):
             read_curve(path)

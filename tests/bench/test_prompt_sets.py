@@ -44,7 +44,18 @@ def test_the_eight_mt_bench_categories_of_two_turns_count_as_one(tmp_path: Path)
     assert [p.category for p in read_prompts(path)] == ["multi-turn", "rag", "reasoning"]
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"category": "a", "turns": []}', '{"category": "a", "turns": [1]}'])
+def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text('{"category": "a", "turns": ["b\u2028c\x85d"]}\r\n{"category": "a", "turns": ["e"]}\n', "utf-8")
+    assert [prompt.turns for prompt in read_prompts(path)] == [("b\u2028c\x85d",), ("e",)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", "[]", "{}"]
+    + [f'{{"category": "a", "turns": {turns}}}' for turns in ("[]", "[1]", '"a text"', '{"a": 1}', r'["\ud800"]')]
+    + [r'{"category": "\udfff", "turns": ["a"]}'],
+)
 def test_a_line_that_is_no_prompt_is_named_with_its_place(tmp_path: Path, line: str) -> None:
     path = tmp_path / "prompts.jsonl"
     path.write_text('{"category": "a", "turns": ["b"]}\n' + line)

@@ -64,6 +64,26 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path: Path, plac
     assert "\n" not in str(caught.value)
 
 
+def test_an_interrupt_while_a_trace_is_written_leaves_nothing_beside_it(tmp_path: Path, monkeypatch) -> None:
+    def interrupted(file, **_: object) -> None:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        repetitive_trace().save(tmp_path / "kept.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_cannot_be_read_and_the_reason_is_named() -> None:
+    read, write = os.pipe()
+    os.close(write)
+    try:
+        assert "None" not in refused(Path(f"/dev/fd/{read}"))
+    finally:
+        os.close(read)
+
+
 def test_a_file_that_is_not_there_or_a_folder_cannot_be_read(tmp_path: Path) -> None:
     assert "cannot be read" in refused(tmp_path / "none.npz")
     assert "cannot be read" in refused(tmp_path)
@@ -127,6 +147,8 @@ DAMAGES = {
     "tokens that are no integers": {"emitted": lambda array: array + 0.5},
     "ends that are no integers": {"emitted_ends": lambda array: array.astype(float)},
     "a vocabulary that is no number": {"n_vocab": np.array("many")},
+    "a vocabulary beyond all memory": {"n_vocab": np.array(10**13)},
+    "an empty text": {"emitted_ends": lambda array: np.where(np.arange(len(array)) == 0, 0, array)},
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from recycle_cpp.cli.options import load_options_from
@@ -86,3 +88,15 @@ def test_generate_keeps_what_it_learns_unless_told_not_to(call, fake, arguments:
 
 def test_a_command_that_does_not_ask_for_it_neither_uses_nor_keeps_what_was_learned() -> None:
     assert load_options_from({"n_ctx": 64}) == LoadOptions(n_ctx=64, learned=False)
+
+
+@pytest.mark.parametrize("which", ["--all", "one"])
+def test_a_folder_that_cannot_be_listed_is_not_said_to_be_empty(call, kept, monkeypatch, which: str) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    asked = ["--all"] if which == "--all" else ["-m", str(kept[1])]
+    status, out, err = call("forget", *asked)
+    assert (status, out) == (2, "")
+    assert err == f"error: {learned_folder()} cannot be listed (Permission denied): check its rights\n"

@@ -92,3 +92,13 @@ def test_a_closed_standard_input_says_how_to_give_a_prompt(call, monkeypatch, ca
     monkeypatch.setattr("sys.stdin", None)
     assert run(["generate", "-m", "m"]) == 2
     assert capsys.readouterr().err.startswith("error: there is no prompt; give it with -p TEXT")
+
+
+@pytest.mark.parametrize("command", [["bench"], ["trace", "kept.npz"]])
+def test_a_stop_string_that_is_no_text_is_refused_by_every_command(
+    call, tmp_path, monkeypatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = call(*command, "-m", "none.gguf", "--stop", "\udcff")
+    assert (status, out) == (2, "")
+    assert err.startswith("error: the text of --stop: the byte 0xff at offset 0 is not UTF-8;")

@@ -182,3 +182,11 @@ def test_an_interrupt_in_the_middle_of_writing_leaves_the_old_file(monkeypatch) 
         file.write(b"new")
     assert file.read() == b"old"
     assert names() == [file.path.name]
+
+
+def test_the_size_does_not_count_what_another_process_has_just_renamed(monkeypatch) -> None:
+    file = LearnedFile.of_user(FINGERPRINTS[0])
+    file.write(b"some tokens")
+    gone = learned_folder() / f"{FINGERPRINTS[0]}.gone.partial"
+    monkeypatch.setattr(module, "_listed", lambda _: [gone, file.path])
+    assert file.size == len(b"some tokens")

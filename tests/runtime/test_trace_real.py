@@ -34,3 +34,17 @@ def test_a_trace_of_a_real_run_is_plain_decoding_position_by_position(smollm, tm
     for name, tallies in compare(read, named_curve("a100-like")).items():
         assert tallies["all"].emitted == sum(len(turn.emitted) for turn in turns), name
     assert compare(read, named_curve("a100-like"))["plain"]["all"].speedup == 1
+
+
+def test_a_raw_trace_passes_the_prompt_without_the_chat_template(smollm) -> None:
+    turns = tuple(record_trace(smollm, [PROMPT], GenerateOptions(max_tokens=4, raw=True)))
+    assert turns[0].prompt.tolist() == smollm.tokenize(PROMPT.turns[0], raw=True)
+    assert len(turns[1].prompt) > len(turns[0].prompt)
+
+
+def test_a_recording_keeps_no_cell_that_a_wide_evaluation_may_have_rounded(smollm) -> None:
+    options = GenerateOptions(max_tokens=24, draft="tree", raw=True)
+    drafted = [smollm.generate("One, two, three,", options) for _ in range(2)]
+    assert max(drafted[1].timings.widths) > 1
+    recorded, _, _ = smollm.record("One, two, three," + drafted[1].text, GenerateOptions(max_tokens=1, raw=True))
+    assert recorded.timings.prompt_n > 8, "what was drafted is evaluated again"
