@@ -49,6 +49,7 @@ class CostCurve:
             np.array(curve.base, np.float64),
             np.maximum(np.array(curve.slope, np.float64), 0.0),
             np.ones(n),
+            np.ones(n),
             np.zeros(n),
             shared,
         )

@@ -20,7 +20,8 @@ UP, DOWN = 0.06, 0.25  # share of an error that is taken: a slow moment only eve
 MOST_UP, MOST_DOWN = 0.7, 1.4  # errors, as logarithms, beyond which a step says no more
 COMMON_SHARE, OWN_SHARE = 0.8, 0.1  # of that, for all widths, and for the width itself
 FIRST_UP = 0.5  # share of what a width takes longer at its first use
-RELAXES = 0.003  # per step: how fast what is known of a width that is not used becomes what was measured at load
+RELAXES = 0.005  # per step: how fast the correction of a width that is not used becomes its anchor
+LIFTS = 0.1  # per use: how fast an anchor follows what is above it
 FADES = 0.998  # per step: how much is known of it
 MEMORY = 200.0  # observations of a width that count
 ALLOWANCE = 0.01  # share of the time that may be lost on trying widths that are little known
@@ -39,6 +40,7 @@ class State(NamedTuple):
         base: float64[L], seconds with an empty cache, as measured at load.
         slope: float64[L], seconds per token in the cache, as measured at load.
         factor: float64[L], correction of each width.
+        anchor: float64[L], what the correction of a width becomes while it is not used: the lowest so far, all but.
         seen: float64[L], observations of each, at most MEMORY.
         shared: float64[4]: correction of all widths, share of steps that changed the width, width of the last step,
             seconds that may be lost on trying widths.
@@ -48,6 +50,7 @@ class State(NamedTuple):
     base: Numbers
     slope: Numbers
     factor: Numbers
+    anchor: Numbers
     seen: Numbers
     shared: Numbers
 
@@ -103,14 +106,13 @@ def correct(state: State, switch: float, width: int, n_past: int, measured: floa
         return
     _steady(state, n_past, seconds)
     expected = (seconds[rung] + switch * switched) * state.shared[COMMON]
-    seen = state.seen[rung]
     hoped = _hope(state, rung, seconds[rung])
     lost = min(hoped, max(0.0, (measured - expected) / state.shared[COMMON] + hoped))
     _take(state, rung, min(max(math.log(measured / expected), -MOST_DOWN), MOST_UP))
     for i in range(len(state.widths)):
         if i != rung:
             state.seen[i] *= FADES
-            state.factor[i] *= math.exp(-RELAXES * math.log(state.factor[i]))
+            state.factor[i] *= math.exp(RELAXES * math.log(state.anchor[i] / state.factor[i]))
     state.shared[SPARE] = max(0.0, state.shared[SPARE] - lost) + ALLOWANCE * seconds[rung]
 
 
@@ -122,8 +124,11 @@ def _take(state: State, rung: int, error: float) -> None:
     state.seen[rung] = min(seen + 1.0, MEMORY)
     first = (FIRST_UP if error > 0 else 1.0) / (1.0 + seen)
     state.factor[rung] *= math.exp(max(OWN_SHARE * rate, first) * error)
+    excess = math.log(state.factor[rung] / state.anchor[rung])
+    state.anchor[rung] *= math.exp(min(excess, LIFTS * excess))
     state.shared[COMMON] *= math.exp(COMMON_SHARE * rate * seen / (seen + 4.0) * error)
     if seen == 0 and error < SURPRISE:  # what was measured in the same slow moment is as wrong
         for wider in range(rung + 1, len(state.widths)):
             if state.seen[wider] == 0:
                 state.factor[wider] *= math.exp(error)
+                state.anchor[wider] = min(state.anchor[wider], state.factor[wider])

@@ -209,8 +209,8 @@ def test_slow_moments_that_come_and_go_turn_no_width_off_for_long(name: str, sha
         machine.seconds = seconds
         machine.run(40)
         worth.append(machine.worth(machine.run(60)))
-    assert np.mean(worth) > 0.97
-    assert min(worth[-10:]) > 0.9
+    assert np.mean(worth) > 0.95
+    assert min(worth[-10:]) > 0.8
 
 
 def test_a_width_used_now_and_then_is_not_given_up_for_what_slow_moments_made_of_it() -> None:
