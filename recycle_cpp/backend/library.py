@@ -11,9 +11,12 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recycle_cpp.errors import InstallError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # OpenMP's threads spin at each of llama.cpp's many barriers, by default for about a millisecond: where another process
 # takes a core, a token then takes 100 times as long. This many turns are some tens of microseconds: as fast on a quiet
@@ -35,15 +38,20 @@ class Log:
         self._level = 0
         self._interrupted = False
 
-    def write(self, level: int, text: bytes, _user_data: object) -> None:
-        """Take one piece of log; called by the library, from whichever thread it logs on.
+    def keep_interrupts(self, hook: Callable[[Any], object]) -> Callable[[Any], object]:
+        """Return a hook for `sys.unraisablehook` that takes interrupts of `write`, and hands all else to another.
 
-        An interrupt that comes meanwhile cannot pass through the library: it is kept for `raise_interrupt`.
+        An interrupt that comes while the library logs cannot pass through it: it is kept for `raise_interrupt`. No
+        `try` in `write` would do, since it may come before the first line of it or after the last.
         """
-        try:
-            self._write(level, text)
-        except KeyboardInterrupt:
-            self._interrupted = True
+
+        def keep(unraisable: Any) -> None:
+            if unraisable.exc_type is KeyboardInterrupt and unraisable.object == self.write:
+                self._interrupted = True
+            else:
+                hook(unraisable)
+
+        return keep
 
     def raise_interrupt(self) -> None:
         """Raise the interrupt that came while the library was logging, if one did.
@@ -55,7 +63,8 @@ class Log:
             self._interrupted = False
             raise KeyboardInterrupt
 
-    def _write(self, level: int, text: bytes) -> None:
+    def write(self, level: int, text: bytes, _user_data: object) -> None:
+        """Take one piece of log; called by the library, from whichever thread it logs on."""
         self._level = self._level if level == _CONTINUED else level
         line = text.decode("utf-8", "replace")
         if self.verbose:
@@ -97,6 +106,7 @@ class Library:
         self.log = Log()
         self.build = read_build(Path(bindings.__file__).parent)
         self._callback = bindings.llama_log_callback(self.log.write)  # ctypes does not keep it alive
+        sys.unraisablehook = self.log.keep_interrupts(sys.unraisablehook)
         bindings.llama_log_set(self._callback, ctypes.c_void_p(0))
         bindings.llama_backend_init()
 

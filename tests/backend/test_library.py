@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -56,3 +58,32 @@ def test_another_version_is_refused_with_both_numbers(monkeypatch) -> None:
     monkeypatch.setattr(library, "version", lambda name: "0.0.1")
     with pytest.raises(InstallError, match=f"is 0.0.1, recycle_cpp needs {TESTED_VERSION}: run"):
         load_library.__wrapped__()  # past its cache: this process may be using the library
+
+
+INTERRUPTED_AT = """
+import ctypes, sys
+from recycle_cpp.backend.library import load_library
+
+library = load_library()
+
+def interrupt(frame, event, _):
+    if frame.f_code.co_name == "write" and frame.f_code.co_filename.endswith("library.py"):
+        if event == sys.argv[1]:
+            raise KeyboardInterrupt
+    return interrupt
+
+sys.settrace(interrupt)
+library._callback(2, b"loading\\n", None)
+sys.settrace(None)
+try:
+    library.log.raise_interrupt()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("event", ["call", "line", "return"])
+def test_an_interrupt_while_the_library_logs_is_kept_and_prints_nothing(event: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT, event]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
