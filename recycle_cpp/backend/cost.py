@@ -43,7 +43,7 @@ class CostCurve:
     def __init__(self, curve: Curve) -> None:
         self.ladder = curve.ladder
         n = len(curve.ladder)
-        shared = np.array([1.0, 0.25, 1.0, 0.0])
+        shared = np.array([1.0, kernels.FIRST_CHANGES, 1.0, 0.0])
         self._state = kernels.State(
             np.array(curve.ladder, np.float64),
             np.array(curve.base, np.float64),

@@ -29,6 +29,7 @@ LEAST_HOPE = 0.4  # share of what a width is thought to take below which it is n
 SURPRISE = -0.15  # error of a width's first use from which it tells of the wider ones, too
 LEAST_CHARGE = 0.1  # share of a change of width that is charged where changes are rare
 CHANGE_RATE = 0.05  # how fast the share of changes is followed
+FIRST_CHANGES = 0.25  # that share before the first step
 COMMON, CHANGES, LAST_WIDTH, SPARE = range(4)
 
 
@@ -80,11 +81,25 @@ def _hope(state: State, rung: int, seconds: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def charge_of(switch: float, changes: float) -> float:
+    """Return what of a change's price is charged to the first step of another width.
+
+    It is paid once, but how long will the width last? The more changes there were, the shorter.
+    """
+    return switch * min(1.0, LEAST_CHARGE + 2.0 * changes)
+
+
+@njit(cache=True, nogil=True)
+def follow_changes(changes: float, switched: float) -> float:
+    """Return the share of steps that changed the width, after one that did (1) or did not (0)."""
+    return changes + CHANGE_RATE * (switched - changes)
+
+
+@njit(cache=True, nogil=True)
 def predict(state: State, switch: float, n_past: int, seconds: Numbers) -> None:
     """Overwrite float64[L] with the seconds of the next step at each width."""
     _steady(state, n_past, seconds)
-    # A change is paid once, but how long will it last? The more changes there were, the shorter.
-    charge = switch * min(1.0, LEAST_CHARGE + 2.0 * state.shared[CHANGES])
+    charge = charge_of(switch, state.shared[CHANGES])
     for rung in range(len(seconds)):
         seconds[rung] -= _hope(state, rung, seconds[rung])
         if state.widths[rung] != state.shared[LAST_WIDTH]:
@@ -97,7 +112,7 @@ def correct(state: State, switch: float, width: int, n_past: int, measured: floa
     """Correct what is known by one step; updates the state, overwrites float64[L] seconds."""
     switched = 1.0 if width != state.shared[LAST_WIDTH] else 0.0
     state.shared[LAST_WIDTH] = width
-    state.shared[CHANGES] += CHANGE_RATE * (switched - state.shared[CHANGES])
+    state.shared[CHANGES] = follow_changes(state.shared[CHANGES], switched)
     rung = -1
     for i in range(len(state.widths)):
         if state.widths[i] == width:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recycle_cpp.backend.cost import Curve
+from recycle_cpp.backend.kernels import FIRST_CHANGES, charge_of, follow_changes
 from recycle_cpp.decoding.kernels import find_child
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import Limits, Outcome, PlainDrafter, TemplateDrafter
@@ -72,18 +73,18 @@ class ReplayCosts:
         self._base, self._slope = np.array(curve.base), np.array(curve.slope)
         self._switch = curve.switch
         self._last_width = 1
-        self._changes = 0.25
+        self._changes = FIRST_CHANGES
 
     def seconds(self, n_past: int) -> NDArray[np.float64]:
         """Return float64[L], seconds of the next step at each width of the ladder."""
-        charge = self._switch * min(1.0, 0.1 + 2.0 * self._changes)  # as CostCurve: a change is paid once
+        charge = charge_of(self._switch, self._changes)
         seconds: NDArray[np.float64] = self._base + self._slope * n_past
         seconds += charge * (np.array(self.ladder) != self._last_width)
         return seconds
 
     def observe(self, width: int, n_past: int, seconds: float) -> None:
         """Take note of the width; nothing is corrected, the curve is the truth here."""
-        self._changes += 0.05 * ((width != self._last_width) - self._changes)
+        self._changes = follow_changes(self._changes, float(width != self._last_width))
         self._last_width = width
 
     def spend(self, width: int, n_past: int) -> float:
