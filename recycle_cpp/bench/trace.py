@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recycle_cpp.bench.prompts import conversation
+from recycle_cpp.bench.whole_file import written_whole
 from recycle_cpp.drafting.matrix import TOP_K
 from recycle_cpp.errors import PromptTooLongError, UsageError
 from recycle_cpp.types import Message
@@ -61,7 +61,6 @@ class Trace:
         Raises:
             UsageError: if the file cannot be written.
         """
-        beside = path.with_name(f"{path.name}.partial")
         arrays: dict[str, Any] = {
             "format": FORMAT,
             "model": self.model,
@@ -74,16 +73,8 @@ class Trace:
             "top": np.concatenate([turn.top for turn in self.turns]),
             "values": np.concatenate([turn.values for turn in self.turns]),
         }
-        try:
-            with beside.open("wb") as file:
-                np.savez_compressed(file, **arrays)
-            beside.replace(path)
-        except BaseException as error:  # an interrupt, too, leaves nothing half-written
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
-            raise
+        with written_whole(path) as file:
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path: Path) -> Trace:

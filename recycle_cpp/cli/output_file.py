@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from pathlib import Path
 
+from recycle_cpp.bench.whole_file import written_whole
 from recycle_cpp.errors import UsageError
 
 
@@ -35,13 +35,5 @@ def write(path: Path, text: str) -> None:
     Raises:
         UsageError: if that fails.
     """
-    beside = path.with_name(f"{path.name}.partial")
-    try:
-        beside.write_text(text, "utf-8", "backslashreplace")  # a model's file may have a name that is no text
-        beside.replace(path)
-    except BaseException as error:  # an interrupt, too, leaves nothing half-written
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"{path} cannot be written ({error.strerror}): give another name") from error
-        raise
+    with written_whole(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))  # a model's file may have a name that is no text
