@@ -72,7 +72,7 @@ def length_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def test_the_walk_finds_the_package() -> None:
     assert len(FILES) > 40
-    assert "recycle_cpp.errors.UsageError" in imports_of(FILES["types.py"])
+    assert "recycle_cpp.errors.UsageError" in imports_of(FILES["types/checks.py"])
     assert rooms_imported(FILES["decoding/engine.py"]) == {"backend", "decoding", "drafting", "errors", "types"}
 
 

@@ -1,4 +1,4 @@
-"""Text in, chunks out: what the command line, the server and the benchmarks call."""
+"""One loaded model that answers requests."""
 
 from __future__ import annotations
 
@@ -259,9 +259,9 @@ class Runtime:
             yield Chunk(
                 text,
                 tuple(tokens),
-                "stop" if answer.stopped else reason,
-                Usage(prompt_n, emitted),
-                meter.timings(emitted),
+                finish_reason="stop" if answer.stopped else reason,
+                usage=Usage(prompt_n, emitted),
+                timings=meter.timings(emitted),
             )
             return
 
