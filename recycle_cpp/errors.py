@@ -10,7 +10,8 @@ RecycleError
 │   ├── DigestError           the file is not the one that models.toml names
 │   └── ModelFileError        the file is not a GGUF that llama.cpp can load
 ├── InstallError          llama-cpp-python is missing, of another version, or its build failed
-└── BackendError          llama.cpp refused or failed an evaluation
+├── BackendError          llama.cpp refused or failed an evaluation
+└── CancelledError        the caller gave up: in the queue, or while the prompt was evaluated
 """
 
 
@@ -64,3 +65,7 @@ class InstallError(RecycleError):
 
 class BackendError(RecycleError):
     """Raised when llama.cpp refuses or fails an evaluation."""
+
+
+class CancelledError(RecycleError):
+    """Raised when a caller gives up while it waits for the model, or while its prompt is evaluated."""

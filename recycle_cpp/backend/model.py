@@ -38,7 +38,6 @@ class LlamaModel:
         if not self.handle:
             raise ModelFileError(f"{path} cannot be loaded: {library.log.why()}; fetch the file again or try another")
         self._vocab = c.llama_model_get_vocab(self.handle)
-        self._buffer = ctypes.create_string_buffer(_PIECE_BYTES)
         if self.n_vocab <= 0:
             self.close()
             raise ModelFileError(f"{path} has no tokenizer, so it cannot take text; use a text model")
@@ -136,11 +135,13 @@ class LlamaModel:
 
     def piece(self, token: int, *, special: bool = False) -> bytes:
         """Return the bytes that a token adds to the text; control tokens add none unless `special`."""
-        n = self._c.llama_token_to_piece(self._vocab, token, self._buffer, len(self._buffer), 0, special)
-        if n < 0:
-            self._buffer = ctypes.create_string_buffer(-n)
-            n = self._c.llama_token_to_piece(self._vocab, token, self._buffer, len(self._buffer), 0, special)
-        return self._buffer.raw[:n]
+        size = _PIECE_BYTES
+        while True:
+            buffer = ctypes.create_string_buffer(size)  # of this call's own: another thread may ask, too
+            n = self._c.llama_token_to_piece(self._vocab, token, buffer, size, 0, special)
+            if n >= 0:
+                return buffer.raw[:n]
+            size = -n
 
     def close(self) -> None:
         """Free the memory. Safe to call twice."""

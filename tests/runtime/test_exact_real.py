@@ -29,7 +29,8 @@ def ask(runtime: Runtime, prompt: str, draft: str, **options) -> Completion:
 
 
 def same(one: Completion, other: Completion) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in ("text", "tokens", "finish_reason", "usage"))
+    equal = all(getattr(one, name) == getattr(other, name) for name in ("text", "tokens", "finish_reason"))
+    return equal and one.usage.total_tokens == other.usage.total_tokens  # what was cached is another matter
 
 
 @pytest.fixture(scope="module")

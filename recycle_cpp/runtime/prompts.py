@@ -1,0 +1,98 @@
+"""Prompts as tokens, and tokens as text: the model's tokenizer and its chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
+
+from recycle_cpp.errors import UsageError
+from recycle_cpp.text.chat import ChatTemplate
+from recycle_cpp.types import Message
+
+if TYPE_CHECKING:
+    from recycle_cpp.backend.model import LlamaModel
+
+_WANTED = "is no text and no list of Message or of tokens: give one of them"
+
+Prompt: TypeAlias = str | Sequence[int] | Sequence[Message]
+
+
+class Prompts:
+    """Turns what a caller gives into the tokens that the model sees."""
+
+    def __init__(self, name: str, model: LlamaModel) -> None:
+        self._name = name
+        self._model = model
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the model has a chat template."""
+        return self._model.chat_template is not None
+
+    def tokens(self, prompt: Prompt, *, raw: bool = False) -> list[int]:
+        """Return a prompt's tokens: a text as one user message, unless it is raw or the model has no template.
+
+        Raises:
+            UsageError: if the prompt is none, or the template refuses it.
+        """
+        if isinstance(prompt, str):
+            if raw or not self.is_chat:
+                return self._model.tokenize(prompt, add_special=True, parse_special=True)
+            prompt = [Message("user", prompt)]
+        if not isinstance(prompt, Sequence) or isinstance(prompt, bytes | bytearray):
+            raise UsageError(f"the prompt {_WANTED}")
+        messages = [item for item in prompt if isinstance(item, Message)]
+        if len(messages) != len(prompt) or not prompt:
+            return self._checked(prompt)
+        return self.chat_tokens(self.template.render(messages))
+
+    def _checked(self, prompt: Sequence[object]) -> list[int]:
+        """Return tokens that the vocabulary has; llama.cpp looks others up out of bounds."""
+        if not all(isinstance(token, SupportsIndex) and not isinstance(token, bool) for token in prompt):
+            raise UsageError(f"the prompt {_WANTED}")
+        tokens = [index(cast("SupportsIndex", token)) for token in prompt]
+        n_vocab = self._model.n_vocab
+        for token in tokens:
+            if not 0 <= token < n_vocab:
+                raise UsageError(f"the vocabulary has no token {token}: give tokens from 0 to {n_vocab - 1}")
+        return tokens
+
+    def chat_tokens(self, rendered: str) -> list[int]:
+        """Return the tokens of a prompt that the chat template has rendered."""
+        add_special = self.template.wants_special(rendered)
+        return self._model.tokenize(rendered, add_special=add_special, parse_special=True)
+
+    @cached_property
+    def template(self) -> ChatTemplate:
+        """The chat template, made when it is first needed: raw prompts work with a broken one, too.
+
+        Raises:
+            UsageError: if the model has none, or it is not valid jinja.
+        """
+        model = self._model
+        if model.chat_template is None:
+            raise UsageError(f"{self._name} is a base model without a chat template: give a text, not messages")
+        bos, eos = self._text_of(model.bos), self._text_of(model.eos)
+        return ChatTemplate(model.chat_template, bos_token=bos, eos_token=eos)
+
+    def _text_of(self, token: int) -> str:
+        return "" if token < 0 else self._model.piece(token, special=True).decode("utf-8", "replace")
+
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """Return the bytes that a token adds to the text; control tokens add none unless `special`.
+
+        Raises:
+            UsageError: if the vocabulary has no such token.
+        """
+        return self._model.piece(self._checked([token])[0], special=special)
+
+    def detokenize(self, tokens: Sequence[int], *, special: bool = False) -> str:
+        """Return the text of tokens, U+FFFD where they are no whole characters.
+
+        Raises:
+            UsageError: if the vocabulary has no such token.
+        """
+        pieces = (self._model.piece(token, special=special) for token in self._checked(tokens))
+        return b"".join(pieces).decode("utf-8", "replace")
