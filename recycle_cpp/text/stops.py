@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from recycle_cpp.text.marks import Marks
+
 
 class StopMachine:
     """Passes text on up to the first stop string, however the text is cut into pieces.
@@ -19,8 +21,7 @@ class StopMachine:
     """
 
     def __init__(self, stops: tuple[str, ...]) -> None:
-        # Shortest first: of several that start at one place it is complete first, whatever the pieces.
-        self._stops = tuple(sorted(stops, key=len))
+        self._stops = Marks(stops)
         self._held = ""
         self.matched: str | None = None
 
@@ -29,8 +30,8 @@ class StopMachine:
         if self.matched is not None:
             return ""
         text = self._held + text
-        partial = self._find_partial(text)
-        whole, stop = self._find_whole(text)
+        partial = self._stops.find_partial(text)
+        whole, stop = self._stops.find_whole(text)
         if stop is not None and whole <= partial:
             return self._cut(text, whole, stop)
         self._held = text[partial:]
@@ -38,7 +39,7 @@ class StopMachine:
 
     def flush(self) -> str:
         """Return the text held back, cut at a stop string if it holds one, when the generation has ended."""
-        whole, stop = self._find_whole(self._held)
+        whole, stop = self._stops.find_whole(self._held)
         if stop is not None:
             return self._cut(self._held, whole, stop)
         text, self._held = self._held, ""
@@ -48,21 +49,3 @@ class StopMachine:
         self.matched = stop
         self._held = ""
         return text[:at]
-
-    def _find_whole(self, text: str) -> tuple[int, str | None]:
-        """Return the earliest place of a whole stop string and that string, or the text's end and None."""
-        best: tuple[int, str | None] = (len(text), None)
-        for stop in self._stops:
-            at = text.find(stop)
-            if 0 <= at < best[0]:
-                best = (at, stop)
-        return best
-
-    def _find_partial(self, text: str) -> int:
-        """Return the earliest place from which the text is the beginning of a stop string, or its end."""
-        longest = len(self._stops[-1]) if self._stops else 0
-        for at in range(max(0, len(text) - longest + 1), len(text)):
-            tail = text[at:]
-            if any(stop.startswith(tail) for stop in self._stops):
-                return at
-        return len(text)

@@ -8,7 +8,10 @@ from recycle_cpp.types import Message
 
 PLAIN = "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m.content }}{% endfor %}"
 PROMPTED = PLAIN + "{% if add_generation_prompt %}[assistant]{% endif %}"
-REFUSING = "{% if messages[0].role == 'system' %}{{ raise_exception('System role\nnot supported.') }}{% endif %}"
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + PROMPTED
+)
+ALTERNATING = "{% if messages[0].role != 'user' %}{{ raise_exception('Roles must\nalternate.') }}{% endif %}" + PROMPTED
 HELLO = [Message("user", "hello")]
 
 
@@ -42,10 +45,24 @@ def test_a_content_with_special_token_text_stays_as_it_is() -> None:
 
 def test_a_template_that_raises_gives_one_line_with_its_reason_and_the_roles() -> None:
     with pytest.raises(UsageError) as error:
-        template(REFUSING).render([Message("system", "x"), Message("user", "y")])
+        template(ALTERNATING).render([Message("assistant", "x"), Message("user", "y")])
     assert message_of(error).startswith(
-        "this model's chat template refuses these messages (roles: system, user): System role not supported;"
+        "this model's chat template refuses these messages (roles: assistant, user): Roles must alternate;"
     )
+
+
+@pytest.mark.parametrize(
+    "source", [NO_SYSTEM, "{% for m in messages if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endfor %}"]
+)
+def test_a_system_text_goes_before_the_first_message_where_the_template_has_no_place_for_it(source: str) -> None:
+    rendered = template(source).render([Message("system", "Be brief."), Message("user", "hello")])
+    assert rendered.removeprefix("<s>").removesuffix("[assistant]") == "[user]Be brief.\nhello"
+
+
+def test_a_system_text_stays_where_the_template_has_a_place_for_it() -> None:
+    rendered = template(PLAIN).render([Message("system", "Be brief."), Message("user", "hello")])
+    assert rendered == "<s>[system]Be brief.[user]hello"
+    assert template(PLAIN).render([Message("developer", "Be brief."), Message("user", "hello")]) == rendered
 
 
 @pytest.mark.parametrize(
