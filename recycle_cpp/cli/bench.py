@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recycle_cpp import __version__
 from recycle_cpp.bench.prompts import EVERYDAY
 from recycle_cpp.cli import options, output_file, show
 from recycle_cpp.cli.prompt_sets import prompt_set_options, prompts_from
 from recycle_cpp.errors import UsageError
+from recycle_cpp.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recycle_cpp import __version__
 from recycle_cpp.cli import show
 from recycle_cpp.cli.bench import bench
 from recycle_cpp.cli.forget import forget
@@ -19,6 +18,7 @@ from recycle_cpp.cli.generate import generate
 from recycle_cpp.cli.models import models
 from recycle_cpp.cli.trace import replay, trace
 from recycle_cpp.errors import RecycleError
+from recycle_cpp.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

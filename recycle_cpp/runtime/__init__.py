@@ -1,5 +1,7 @@
 """Text in, chunks out: what the command line, the server and the benchmarks call."""
 
+from recycle_cpp.runtime.asynchronous import AsyncRuntime
 from recycle_cpp.runtime.model import Runtime
+from recycle_cpp.text.openai_messages import message_dict, messages_from, tools_from
 
-__all__ = ["Runtime"]
+__all__ = ["AsyncRuntime", "Runtime", "message_dict", "messages_from", "tools_from"]

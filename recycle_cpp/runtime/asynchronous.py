@@ -98,7 +98,7 @@ class AsyncRuntime:
             finally:
                 loop.call_soon_threadsafe(arrived.put_nowait, None)
 
-        task = asyncio.ensure_future(self._call(lambda cancel: run(cancel)))
+        task = asyncio.ensure_future(self._call(run))
         try:
             while (item := await arrived.get()) is not None:
                 yield item

@@ -21,6 +21,7 @@ from recycle_cpp.models import fingerprint, resolve
 from recycle_cpp.models.folders import cache_folder
 from recycle_cpp.models.learned_files import LearnedFile
 from recycle_cpp.runtime.answering import Answering, cancelled, joined
+from recycle_cpp.runtime.chats import chat_chunks, chat_options, joined_chat
 from recycle_cpp.runtime.prompts import Prompts
 from recycle_cpp.runtime.turns import Turns
 from recycle_cpp.text.answer import AnswerText
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from recycle_cpp.backend.cost import Curve
     from recycle_cpp.runtime.prompts import Prompt
-    from recycle_cpp.types import Chunk, Completion, FloatArray, IntArray
+    from recycle_cpp.types import ChatChunk, ChatCompletion, Chunk, Completion, FloatArray, IntArray, Message
 
 
 def _silent(_line: str) -> None:
@@ -182,6 +183,40 @@ class Runtime:
         """
         options = options or GenerateOptions()
         return self._open(self.tokenize(prompt, raw=options.raw), options, cancel)
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        options: GenerateOptions | None = None,
+        *,
+        cancel: threading.Event | None = None,
+    ) -> ChatCompletion:
+        """Return a whole answer to a chat; see `stream_chat`."""
+        return joined_chat(list(self.stream_chat(messages, options, cancel=cancel)))
+
+    def stream_chat(
+        self,
+        messages: Sequence[Message],
+        options: GenerateOptions | None = None,
+        *,
+        cancel: threading.Event | None = None,
+    ) -> Generator[ChatChunk, None, None]:
+        """Return the chunks of an answer to a chat, with what is said, thought and called told apart.
+
+        Args:
+            messages: the turns, the last one to be answered or, with `continue_last`, to be gone on with.
+            options: what is asked for; ChatOptions say more than GenerateOptions.
+            cancel: as for `stream`.
+
+        Raises:
+            UsageError: if the template has no place for the messages or the tools, or there is no template.
+            PromptTooLongError: if they do not fit the context.
+        """
+        asked = chat_options(options)
+        tokens, parts = self.prompts.open_chat(messages, asked)
+        chunks = chat_chunks(self._open(tokens, asked, cancel), parts)
+        self._streams.add(chunks)
+        return chunks
 
     def record(self, prompt: Prompt, options: GenerateOptions | None = None) -> tuple[Completion, IntArray, FloatArray]:
         """Return a whole answer, decoded plainly, and what the model said at each of its positions.

@@ -13,6 +13,8 @@ from recycle_cpp.types import Message
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.model import LlamaModel
+    from recycle_cpp.text.parts import AnswerParts
+    from recycle_cpp.types import ChatOptions
 
 _WANTED = "is no text and no list of Message or of tokens: give one of them"
 
@@ -58,6 +60,25 @@ class Prompts:
             if not 0 <= token < n_vocab:
                 raise UsageError(f"the vocabulary has no token {token}: give tokens from 0 to {n_vocab - 1}")
         return tokens
+
+    def open_chat(self, messages: Sequence[Message], options: ChatOptions) -> tuple[list[int], AnswerParts]:
+        """Return a chat's tokens, and what tells the parts of its answer apart.
+
+        Raises:
+            UsageError: if they are no messages, or the template refuses them or the tools.
+        """
+        if isinstance(messages, str) or not all(isinstance(message, Message) for message in messages):
+            raise UsageError("a chat is a list of Message: messages_from makes one of OpenAI's dicts")
+        tools = () if options.tool_choice == "none" else options.tools
+        rendered = self.template.render(
+            messages,
+            tools=tools,
+            tool_choice=options.tool_choice,
+            continue_last=options.continue_last,
+            template_values=options.template_values,
+        )
+        parts = self.template.answer_parts(rendered, messages, tools=tools, continue_last=options.continue_last)
+        return self.chat_tokens(rendered), parts
 
     def chat_tokens(self, rendered: str) -> list[int]:
         """Return the tokens of a prompt that the chat template has rendered."""

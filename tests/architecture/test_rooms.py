@@ -13,7 +13,7 @@ import recycle_cpp
 PACKAGE = Path(recycle_cpp.__file__).parent
 FILES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
 
-# What each room may import of the package, besides itself. `version` is the package's own __init__.
+# What each room may import of the package, besides itself. `face` is the package's own __init__.
 BASE = {"errors", "types", "version"}
 RUNTIME = {*BASE, "drafting", "backend", "decoding", "text", "models"}
 FRONT = {*BASE, "runtime"}
@@ -29,6 +29,8 @@ MAY_IMPORT = {
     "runtime": RUNTIME,
     "bench": {*FRONT, "drafting", "backend", "decoding"},  # replays drive drafters without a model
     "server": FRONT,
+    "drop_in": {*FRONT, "models"},  # another library's class over the runtime
+    "face": {*FRONT, "drop_in"},
     "cli": {*FRONT, "models", "bench", "server"},  # its commands list models, run the bench, start the server
     "setup": {"errors", "version"},
 }
@@ -39,7 +41,7 @@ LLAMA_CPP = {"decoding/samplers.py", "text/chat.py", "setup/probe.py", "bench/fo
 
 def room_of(file: str) -> str:
     first = file.split("/", maxsplit=1)[0].removesuffix(".py")
-    return "version" if first == "__init__" else first
+    return "face" if first == "__init__" else first
 
 
 def imports_of(tree: ast.AST) -> list[str]:
@@ -57,7 +59,7 @@ def imports_of(tree: ast.AST) -> list[str]:
 def rooms_imported(tree: ast.AST) -> set[str]:
     parts = [name.split(".") for name in imports_of(tree)]
     inside = [part[1:] for part in parts if part[0] == "recycle_cpp"]
-    return {part[0] if part and part[0] in MAY_IMPORT else "version" for part in inside}
+    return {part[0] if part and part[0] in MAY_IMPORT else "face" for part in inside}
 
 
 def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recycle_cpp import __version__
+from recycle_cpp.version import __version__
 
 # click's own messages change with its version: only what they name is checked.
 PARSED = [

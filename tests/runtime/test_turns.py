@@ -63,9 +63,9 @@ def test_a_newcomer_does_not_overtake_one_who_waits() -> None:
     turns, order = Turns(), []
     first, second = queue_of(2, turns, order)
     first.release.set()
+    second.release.set()
     with turns.hold():  # asked for at the very moment in which the turn is free
         assert order == [0, 1]
-    second.release.set()
 
 
 def test_one_who_gives_up_leaves_the_queue_and_the_others_keep_their_places() -> None:
