@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recycle_cpp.decoding import kernels
+from recycle_cpp.decoding.logprobs import LogprobReader
 from recycle_cpp.drafting.drafter import Limits, Outcome, common_prefix
 from recycle_cpp.errors import BackendError, PromptTooLongError, UsageError
 from recycle_cpp.types import PhaseTimes, Step
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from recycle_cpp.backend.protocol import Backend
     from recycle_cpp.decoding.samplers import Sampler
     from recycle_cpp.drafting.drafter import Drafter
-    from recycle_cpp.types import DraftTree, FinishReason, FloatArray, IntArray
+    from recycle_cpp.types import DraftTree, FinishReason, FloatArray, IntArray, TokenLogprobs
 
 
 class Request(NamedTuple):
@@ -30,12 +31,14 @@ class Request(NamedTuple):
         sampler: chooses tokens; it is asked once per emitted token, in order, and keeps its own state.
         max_tokens: tokens to emit at most; None goes on to the end of the context.
         exact: widths that leave logits bit-identical to plain decoding, to stay within; None does not care.
+        logprobs: record each token's log probability and this many of the likeliest at its place; None records none.
     """
 
     drafter: Drafter
     sampler: Sampler
     max_tokens: int | None = None
     exact: ExactWidths | None = None
+    logprobs: int | None = None
 
 
 class Engine:
@@ -52,6 +55,7 @@ class Engine:
         self._values = np.empty((backend.max_width, 1), np.float32)
         self._maxima = np.empty(min(kernels.LANES, backend.n_vocab), np.float32)
         self._top = np.empty((backend.max_width, 1), np.int32)
+        self._reader: LogprobReader | None = None
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -105,7 +109,7 @@ class Engine:
             BackendError: if llama.cpp fails; the cache is then as after the last yielded step.
         """
         emitted = 0
-        self._reserve(request.drafter.top_k)
+        self._reserve(request)
         request.drafter.begin(self._tokens)
         while True:
             budget = None if request.max_tokens is None else request.max_tokens - emitted
@@ -137,6 +141,7 @@ class Engine:
             top, values = self._top_k(evaluation.logits)
             clock.append(time.perf_counter())
             path, tokens = self._verify(tree, evaluation.logits, top, request.sampler)
+            logprobs = self._logprobs(evaluation.logits, path, tokens)
             clock.append(time.perf_counter())
             drafter.update(Outcome(tree, top, values, tokens))
             clock.append(time.perf_counter())
@@ -151,7 +156,7 @@ class Engine:
         drafter.observe(tree.width, backend.n_past - len(path), clock[-1] - clock[0])
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)
-        return Step(tuple(tokens), tree.width, times, drafter.expected, self._finish_reason(tokens, budget))
+        return Step(tuple(tokens), tree.width, times, drafter.expected, self._finish_reason(tokens, budget), logprobs)
 
     def _limits(self, exact: ExactWidths | None, budget: int | None) -> Limits:
         """Return what still fits: a path of depth d emits d + 1 tokens and needs d + 1 cells."""
@@ -185,6 +190,12 @@ class Engine:
                 return path, tokens
             path.append(node)
 
+    def _logprobs(self, logits: FloatArray, path: list[int], tokens: list[int]) -> tuple[TokenLogprobs, ...]:
+        """Return a record per token, from the very row that it was chosen from, if the run was asked for them."""
+        if self._reader is None:
+            return ()
+        return tuple(self._reader.read(logits[node], token) for node, token in zip(path, tokens, strict=False))
+
     def _finish_reason(self, tokens: list[int], budget: int | None) -> FinishReason | None:
         if self._backend.is_eog(tokens[-1]):
             return "stop"
@@ -192,8 +203,10 @@ class Engine:
             return "length"
         return None
 
-    def _reserve(self, top_k: int) -> None:
-        """Make the top-k buffers for a drafter; a step makes none."""
+    def _reserve(self, request: Request) -> None:
+        """Make the buffers for a run; a step makes none."""
+        n_best, top_k = request.logprobs, request.drafter.top_k
+        self._reader = None if n_best is None else LogprobReader(n_best, self._backend.n_vocab)
         if self._top.shape[1] != top_k:
             self._values = np.empty((self._backend.max_width, top_k), np.float32)
             self._top = np.empty((self._backend.max_width, top_k), np.int32)
