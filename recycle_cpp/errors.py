@@ -9,6 +9,7 @@ RecycleError
 │   ├── DownloadError         the file could not be fetched (offline, refused, not there)
 │   ├── DigestError           the file is not the one that models.toml names
 │   └── ModelFileError        the file is not a GGUF that llama.cpp can load
+├── CancelledError        the caller has cancelled the request before its prompt was evaluated
 ├── InstallError          llama-cpp-python is missing, of another version, or its build failed
 └── BackendError          llama.cpp refused or failed an evaluation
 """
@@ -32,6 +33,10 @@ class PromptTooLongError(UsageError):
 
 class BusyError(UsageError):
     """Raised when a thread starts a generation while another of its own is still open."""
+
+
+class CancelledError(RecycleError):
+    """Raised when the caller cancels a request before its prompt is evaluated; the cache is as before."""
 
 
 class ModelError(RecycleError):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from recycle_cpp.backend.cost import Curve
+    from recycle_cpp.decoding.prefix import Reuse
     from recycle_cpp.types import FinishReason, FloatArray, IntArray
 
 
@@ -222,7 +223,8 @@ class Runtime:
             if choice.note and choice.note not in self._notes:
                 self._notes.append(choice.note)
             start = time.perf_counter()
-            evaluated = self._engine.prepare(prompt, exact=choice.exact is not None)
+            reuse: Reuse = "fresh" if options.exact else "plain" if choice.exact is not None else "all"
+            evaluated = self._engine.prepare(prompt, reuse=reuse)
             meter = RunMeter(evaluated, time.perf_counter() - start)
             sampler = make_sampler(options.sampling, self._loaded.backend.n_vocab, prompt)
             request = Request(choice.drafter, sampler, options.max_tokens, choice.exact)
