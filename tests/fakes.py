@@ -6,6 +6,7 @@ Where llama.cpp is lenient the context is strict: what would silently change the
 from __future__ import annotations
 
 import hashlib
+import pickle
 from bisect import bisect_left
 from types import FunctionType
 
@@ -17,7 +18,7 @@ from recycle_cpp.backend.tree import TreeBackend
 from recycle_cpp.drafting.drafter import TreeArrays
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate
-from recycle_cpp.errors import BackendError
+from recycle_cpp.errors import BackendError, CancelledError
 from recycle_cpp.types import DraftTree
 
 EOG = 0
@@ -25,9 +26,22 @@ ALL_EXACT = ExactWidths(2**30, 2**30)
 COMMON_TOKENS = 40  # the others are never likely
 
 
-def seen(position: int, token: int, rounded: bool = False) -> int:
-    """Return what attention reads of one cell, as one number that sorts by position."""
-    return position << 32 | token << 1 | rounded
+def seen(position: int, token: int, rounded: bool = False, moved: int = 0) -> int:
+    """Return what attention reads of one cell, as one number that sorts by position; `moved` is how far a shift went.
+
+    A cell that was moved was made from what stood before it then, so it is not the cell of a fresh evaluation there.
+    """
+    return position << 32 | moved << 16 | token << 1 | rounded
+
+
+def token_of(cell: int) -> int:
+    """Return the token of a cell as `seen` packs it."""
+    return (cell & 0xFFFF) >> 1
+
+
+def position_of(cell: int) -> int:
+    """Return the position of a cell as `seen` packs it."""
+    return cell >> 32
 
 
 class ToyModel:
@@ -51,7 +65,7 @@ class ToyModel:
         digest = hashlib.blake2b(np.array(cells, np.int64).tobytes(), digest_size=8, key=self._key).digest()
         if digest not in self._rows:
             noise = np.random.default_rng(int.from_bytes(digest)).normal(0, 1, self.n_vocab)
-            row = self._after[(cells[-1] & 0xFFFFFFFF) >> 1] + noise.astype(np.float32)
+            row = self._after[token_of(cells[-1])] + noise.astype(np.float32)
             row.flags.writeable = False
             self._rows[digest] = row
         return self._rows[digest]
@@ -60,27 +74,45 @@ class ToyModel:
         """Return the row that plain decoding gets after these tokens and nothing else."""
         return self.row([seen(position, token) for position, token in enumerate(tokens)])
 
-    def plain_text(self, prompt, sampler, *, n_ctx: int, max_tokens: int | None = None) -> tuple[list[int], str]:
+    def plain_text(
+        self, prompt, sampler, *, n_ctx: int, max_tokens: int | None = None, shift_keep: int | None = None
+    ) -> tuple[list[int], str]:
         """Return what plain decoding emits and why it ends: no cache, no tree, one token at a time."""
-        tokens, emitted = list(prompt), []
+        cells, emitted = [(token, 0) for token in prompt], []
         while True:
-            row = self.row_after(tokens)
+            row = self.row([seen(place, token, moved=moved) for place, (token, moved) in enumerate(cells)])
             emitted.append(sampler.sample(row, int(np.argmax(row))))
-            tokens.append(emitted[-1])
             if emitted[-1] == EOG:
                 return emitted, "stop"
-            if len(emitted) == max_tokens or len(tokens) - 1 == n_ctx:
+            if len(emitted) == max_tokens or (len(cells) == n_ctx and shift_keep is None):
                 return emitted, "length"
+            if len(cells) == n_ctx:
+                n_dropped = (n_ctx - shift_keep) // 2
+                rest = cells[shift_keep + n_dropped :]
+                cells = cells[:shift_keep] + [(token, moved + n_dropped) for token, moved in rest]
+            cells.append((emitted[-1], 0))
 
 
 class Cell:
-    """One cell of the cache: a token at a position, and the sequences that see it."""
+    """One cell of the cache: a token at a position, and the sequences that see it.
 
-    def __init__(self, token: int, position: int, seqs: set[int], rounded: bool) -> None:
+    Attributes:
+        made: which evaluation made it: its first position, and how many rows; a row of a tree counts as one alone,
+            since its rounding is told by itself.
+    """
+
+    def __init__(self, token: int, position: int, seqs: set[int], rounded: bool, made: tuple[int, int]) -> None:
         self.token = token
         self.position = position
         self.seqs = seqs
-        self.seen = seen(position, token, rounded)
+        self.rounded = rounded
+        self.moved = 0
+        self.made = made
+
+    @property
+    def seen(self) -> int:
+        """What attention reads of it."""
+        return seen(self.position, self.token, self.rounded, self.moved)
 
 
 class FakeContext:
@@ -89,7 +121,7 @@ class FakeContext:
     Attributes:
         decodes: successful evaluations.
         rows: rows in them.
-        calls: every seq_rm and seq_cp, with its arguments; each is a scan of all cells in llama.cpp.
+        calls: every seq_rm, seq_cp and seq_add, with its arguments; each is a scan of all cells in llama.cpp.
         exact: widths that do not round; a wider evaluation gives other logits, and spoils its cells.
     """
 
@@ -101,6 +133,7 @@ class FakeContext:
         n_batch: int = 96,
         n_seq_max: int = 96,
         exact: ExactWidths = ALL_EXACT,
+        can_shift: bool = True,
     ) -> None:
         self.model = model or ToyModel()
         self.n_ctx = n_ctx
@@ -108,6 +141,7 @@ class FakeContext:
         self.n_vocab = self.model.n_vocab
         self.n_seq_max = min(n_seq_max, n_ctx)
         self.exact = exact
+        self.can_shift = can_shift
         self.decodes = self.rows = 0
         self.calls: list[tuple[object, ...]] = []
         self.closed = False
@@ -120,10 +154,12 @@ class FakeContext:
         """Let the next decode raise: before it takes any cell, or (an interrupt) when its cells are filled."""
         self._failure = (error, cells_stay)
 
-    def decode_prompt(self, tokens: np.ndarray, first: int) -> None:
-        """As the Protocol's."""
+    def decode_prompt(self, tokens: np.ndarray, first: int, cancel=None) -> None:
+        """As the Protocol's; a cancellation leaves the cells of the chunk, as an interrupt does."""
+        if cancel is not None and cancel.is_set():
+            self.plan_failure(CancelledError("cancelled inside a chunk"), cells_stay=True)
         positions = np.arange(first, first + len(tokens))
-        self._decode(tokens.tolist(), positions.tolist(), [range(1)] * len(tokens), rounded=False)
+        self._decode(tokens.tolist(), positions.tolist(), [range(1)] * len(tokens), rounded=False, is_prompt=True)
 
     def decode_tree(self, tokens, positions, seq_from, seq_count) -> np.ndarray:
         """As the Protocol's; the array returned is overwritten with NaN at the next decode."""
@@ -132,13 +168,21 @@ class FakeContext:
         rounded = width > 1 and (width > self.exact.width or end > self.exact.n_cells)
         self._decode(tokens.tolist(), positions.tolist(), ranges, rounded=rounded)
         filled = self._filled()
-        visible = {ids[0]: sorted(cell.seen for cell in filled if ids[0] in cell.seqs) for ids in ranges}
+        visible = {ids[0]: self._visible([cell for cell in filled if ids[0] in cell.seqs]) for ids in ranges}
         rows = []
         for ids, position in zip(ranges, positions.tolist(), strict=True):
             cells = visible[ids[0]]
-            rows.append(self.model.row(cells[: bisect_left(cells, seen(position + 1, 0))]))
+            rows.append(self._row(cells[: bisect_left(cells, seen(position + 1, 0))]))
         self._logits = np.array(rows, np.float32)
         return self._logits
+
+    def _visible(self, cells: list[Cell]) -> list[int]:
+        """Return what attention reads of cells, in order of position."""
+        return sorted(cell.seen for cell in cells)
+
+    def _row(self, cells: list[int]) -> np.ndarray:
+        """Return the logits of the last of the cells seen, given in rising order."""
+        return self.model.row(cells)
 
     def seq_rm(self, seq: int, first: int, last: int) -> None:
         """As the Protocol's."""
@@ -170,6 +214,46 @@ class FakeContext:
             if source in cell.seqs and first <= cell.position < last:
                 cell.seqs.add(target)
 
+    def seq_add(self, seq: int, first: int, last: int, delta: int) -> None:
+        """As the Protocol's; refuses what would leave two cells of a sequence at one position."""
+        self.calls.append(("seq_add", seq, first, last, delta))
+        self._require(self.can_shift, "this memory cannot shift")
+        inside = [
+            c for c in self._filled() if seq in c.seqs and first <= c.position and (last < 0 or c.position < last)
+        ]
+        outside = {c.position for c in self._filled() if seq in c.seqs} - {c.position for c in inside}
+        self._require(all(c.seqs == {seq} for c in inside), f"other sequences hold cells of {seq}")
+        self._require(all(c.position + delta not in outside for c in inside), "a position would hold two cells")
+        self._require(all(c.position + delta >= 0 for c in inside), "a position would be below 0")
+        for cell in inside:
+            cell.position += delta
+            cell.moved -= delta
+        self._head = 0
+
+    def snapshot(self) -> bytes:
+        """As the Protocol's: the cells of sequence 0 as they lie in memory."""
+        kept = [cell for cell in self._filled() if 0 in cell.seqs]
+        return pickle.dumps([(c.token, c.position, c.rounded, c.moved, c.made) for c in kept])
+
+    def restore(self, data: bytes, seq: int) -> bool:
+        """As the Protocol's; into an empty cache."""
+        self._require(not self._filled(), "the cache is not empty")
+        try:
+            found = pickle.loads(data)
+        except pickle.UnpicklingError:
+            return False
+        if len(found) > self.n_ctx:
+            return False
+        for place, (token, position, rounded, moved, made) in enumerate(found):
+            cell = self._cells[place] = Cell(token, position, {seq}, rounded, made)
+            cell.moved = moved
+        self._head = 0
+        return True
+
+    def n_held(self, seq: int) -> int:
+        """As the Protocol's."""
+        return max((cell.position + 1 for cell in self._filled() if seq in cell.seqs), default=0)
+
     def close(self) -> None:
         """As the Protocol's."""
         self.closed = True
@@ -190,7 +274,9 @@ class FakeContext:
     def _filled(self) -> list[Cell]:
         return [cell for cell in self._cells if cell is not None]
 
-    def _decode(self, tokens: list[int], positions: list[int], ranges: list[range], *, rounded: bool) -> None:
+    def _decode(
+        self, tokens: list[int], positions: list[int], ranges: list[range], *, rounded: bool, is_prompt: bool = False
+    ) -> None:
         self._logits.fill(np.nan)  # the rows of the decode before die here
         self._check_rows(tokens, ranges)
         self._check_positions(positions, ranges)
@@ -200,7 +286,8 @@ class FakeContext:
             raise failure[0]
         places = self._find_slot(len(tokens))
         for place, token, position, ids in zip(places, tokens, positions, ranges, strict=True):
-            self._cells[place] = Cell(token, position, set(ids), rounded)
+            made = (positions[0], len(tokens)) if is_prompt else (position, 1)
+            self._cells[place] = Cell(token, position, set(ids), rounded, made)
         self._head = places[-1] + 1
         if failure is not None:
             raise failure[0]
@@ -247,6 +334,24 @@ class FakeContext:
         head = 0 if self._head > used + 2 * n else self._head
         order = [*range(head, self.n_ctx), *range(head)]
         return [place for place in order if self._cells[place] is None][:n]
+
+
+class LayoutContext(FakeContext):
+    """A context in which all of the layout shows in the logits: where each cell lies, and which evaluation made it.
+
+    Rows are compared with those of another such context that was asked nothing before, not with the toy's own.
+    """
+
+    def _visible(self, cells: list[Cell]) -> list[int]:
+        """As the base's, and remembers of which cell each number is; of trees, of the last path's."""
+        self._known = {cell.seen: (self._cells.index(cell), cell.made) for cell in cells}
+        return super()._visible(cells)
+
+    def _row(self, cells: list[int]) -> np.ndarray:
+        """As the base's, shuffled by the layout."""
+        layout = repr([self._known.get(number) for number in cells[:-1]]).encode()
+        noise = np.random.default_rng(int.from_bytes(hashlib.blake2b(layout, digest_size=8).digest()))
+        return super()._row(cells) + noise.normal(0, 1, self.n_vocab).astype(np.float32)
 
 
 def fake_backend(model: ToyModel | None = None, **settings) -> tuple[TreeBackend, FakeContext]:

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import sys
+import threading
 from collections import deque
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -30,36 +31,48 @@ _WARN, _ERROR, _CONTINUED = 3, 4, 5  # enum ggml_log_level
 
 
 class Log:
-    """Takes llama.cpp's log: remembers the last complaints, and prints all of it when asked to."""
+    """Takes llama.cpp's log: remembers the last complaints, and prints all of it when asked to.
+
+    Attributes:
+        verbose: whether it prints.
+        callbacks: other functions that the library calls back, and whose interrupts are kept, too.
+    """
 
     def __init__(self) -> None:
         self.verbose = False
+        self.callbacks: list[Callable[..., object]] = []
         self._complaints = {level: deque[str](maxlen=20) for level in (_ERROR, _WARN)}
         self._level = 0
         self._interrupted = False
 
     def keep_interrupts(self, hook: Callable[[Any], object]) -> Callable[[Any], object]:
-        """Return a hook for `sys.unraisablehook` that takes interrupts of `write`, and hands all else to another.
+        """Return a hook for `sys.unraisablehook` that takes interrupts of callbacks, and hands all else to another.
 
         An interrupt that comes while the library logs cannot pass through it: it is kept for `raise_interrupt`. No
-        `try` in `write` would do, since it may come before the first line of it or after the last.
+        `try` in `write` would do, since it may come before the first line of it or after the last. The same holds for
+        other callbacks.
         """
 
         def keep(unraisable: Any) -> None:
-            if unraisable.exc_type is KeyboardInterrupt and unraisable.object == self.write:
+            if unraisable.exc_type is KeyboardInterrupt and unraisable.object in (self.write, *self.callbacks):
                 self._interrupted = True
             else:
                 hook(unraisable)
 
         return keep
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether an interrupt is kept for this thread; the main one alone is interrupted."""
+        return self._interrupted and threading.current_thread() is threading.main_thread()
+
     def raise_interrupt(self) -> None:
-        """Raise the interrupt that came while the library was logging, if one did.
+        """Raise the interrupt that came while the library called back, if one did.
 
         Raises:
             KeyboardInterrupt: then.
         """
-        if self._interrupted:
+        if self.is_interrupted:
             self._interrupted = False
             raise KeyboardInterrupt
 

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recycle_cpp.backend.library import load_library
-from recycle_cpp.errors import BackendError
+from recycle_cpp.errors import BackendError, CancelledError
 
 if TYPE_CHECKING:
+    import threading
+
+    from recycle_cpp.backend.library import Log
     from recycle_cpp.backend.model import LlamaModel
     from recycle_cpp.types import CacheType, FloatArray, IntArray
 
 MAX_WIDTH = 96  # rows of one evaluation; the published tree has 81
 MAX_PATHS = MAX_WIDTH  # sequence ids: a tree has fewer leaf paths than nodes
+_ABORTED = 2  # what llama_decode returns where the callback has stopped it
 _GGML_TYPES: dict[CacheType, int] = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
 
 
@@ -27,6 +31,7 @@ class LlamaContext:
         n_batch: rows of one decode at most.
         n_vocab: length of a logits row.
         n_seq_max: sequence ids that may be used.
+        can_shift: whether positions can be moved down over a gap.
     """
 
     def __init__(
@@ -77,16 +82,24 @@ class LlamaContext:
         self.n_batch = int(c.llama_n_ubatch(self._handle))
         self.n_seq_max = int(params.n_seq_max)
         self.n_vocab = model.n_vocab
+        # A recurrent memory moves positions, but cannot drop the tokens before them.
+        self.can_shift = bool(c.llama_memory_can_shift(self._memory)) and model.can_branch
+        self._stop = _Stop(c, self._log)
         self._prompt = _PromptBatch(c, self.n_batch)
         self._tree = _TreeBatch(c, min(MAX_WIDTH, self.n_batch), self.n_seq_max)
 
-    def decode_prompt(self, tokens: IntArray, first: int) -> None:
+    def decode_prompt(self, tokens: IntArray, first: int, cancel: threading.Event | None = None) -> None:
         """Evaluate int32[n] tokens of sequence 0 from position `first` on, without logits.
 
         Raises:
+            CancelledError: if `cancel` is set meanwhile; cells may be left to be removed.
             BackendError: if llama.cpp fails.
         """
-        self._decode(self._prompt.fill(tokens, first), len(tokens))
+        self._stop.watch(self._handle, cancel)
+        try:
+            self._decode(self._prompt.fill(tokens, first), len(tokens))
+        finally:
+            self._stop.watch(self._handle, None)
 
     def decode_tree(self, tokens: IntArray, positions: IntArray, seq_from: IntArray, seq_count: IntArray) -> FloatArray:
         """Evaluate one row per node and return float32[W, n_vocab], a view that dies at the next decode.
@@ -106,6 +119,8 @@ class LlamaContext:
         self._log.forget()
         status = self._c.llama_decode(self._handle, batch)
         self._log.raise_interrupt()
+        if status == _ABORTED:
+            raise CancelledError("the request was cancelled while its prompt was evaluated")
         if status != 0:
             raise BackendError(f"llama.cpp could not evaluate {n} tokens (status {status}): {self._log.why()}")
 
@@ -122,6 +137,20 @@ class LlamaContext:
         """Add sequence `target` to the cells of `source` at positions [first, last)."""
         self._c.llama_memory_seq_cp(self._memory, source, target, first, last)
 
+    def seq_add(self, seq: int, first: int, last: int, delta: int) -> None:
+        """Add `delta` to the positions of the cells of a sequence at [first, last); last -1 is the end.
+
+        Raises:
+            BackendError: if this model's positions cannot be moved (llama.cpp would abort).
+        """
+        if not self.can_shift:
+            raise BackendError("this model's memory cannot shift")
+        self._c.llama_memory_seq_add(self._memory, seq, first, last, delta)
+
+    def n_held(self, seq: int) -> int:
+        """Return the position after the last cell of a sequence; 0 if it has none."""
+        return int(self._c.llama_memory_seq_pos_max(self._memory, seq)) + 1
+
     def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
         """Use this many threads for single rows, and for wider batches, from the next evaluation on."""
         self._c.llama_set_n_threads(self._handle, n_threads, n_threads_batch)
@@ -135,14 +164,50 @@ class LlamaContext:
 
     def restore(self, data: bytes, seq: int) -> bool:
         """Put a snapshot's cells into the cache as sequence `seq`; False if they do not fit."""
-        buffer = (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
-        return bool(self._c.llama_state_seq_set_data(self._handle, buffer, len(data), seq))
+        bytes_there = ctypes.cast(ctypes.c_char_p(data), ctypes.POINTER(ctypes.c_uint8))  # not copied, only read
+        return bool(self._c.llama_state_seq_set_data(self._handle, bytes_there, len(data), seq))
 
     def close(self) -> None:
         """Free the memory. Safe to call twice."""
         if self._handle:
             self._c.llama_free(self._handle)
             self._handle = None
+            self._stop.close()
+
+
+class _Stop:
+    """Stops an evaluation from inside, by a callback that llama.cpp asks after every node of the graph.
+
+    It is installed for prompts that can be cancelled only: asked hundreds of times per token, it would slow decoding.
+    """
+
+    def __init__(self, c: Any, log: Log) -> None:
+        self._cancel: threading.Event | None = None
+        self._log = log
+        self._log.callbacks.append(self._asked)
+        self._none = c.ggml_abort_callback()  # a null pointer
+        self._callback = c.ggml_abort_callback(self._asked)  # kept: llama.cpp may hold it for as long as the context
+        self._is_set = False
+        self._install = c._lib.llama_set_abort_callback  # the bindings have no name for it
+        self._install.argtypes = [ctypes.c_void_p, c.ggml_abort_callback, ctypes.c_void_p]
+        self._install.restype = None
+
+    def watch(self, handle: Any, cancel: threading.Event | None) -> None:
+        """Let the next evaluation end early when the event is set; None lets it run."""
+        if cancel is None and not self._is_set:
+            return
+        self._cancel = cancel
+        self._is_set = True  # before the call: an interrupt may come between the two
+        self._install(handle, self._none if cancel is None else self._callback, None)
+        self._is_set = cancel is not None
+
+    def close(self) -> None:
+        """Take note that the context is gone. Safe to call twice."""
+        if self._asked in self._log.callbacks:
+            self._log.callbacks.remove(self._asked)
+
+    def _asked(self, _data: object) -> bool:
+        return self._log.is_interrupted or (self._cancel is not None and self._cancel.is_set())
 
 
 def _pointer(array: np.ndarray[Any, Any], c_type: Any) -> Any:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recycle_cpp.backend.protocol import Evaluation
-from recycle_cpp.errors import BackendError
+from recycle_cpp.errors import BackendError, CancelledError
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
 
     from recycle_cpp.backend.protocol import Context
@@ -58,10 +59,21 @@ class TreeBackend:
         """Rows of one evaluation at most."""
         return self._max_width
 
-    def prefill(self, tokens: Sequence[int]) -> None:
-        """Append tokens to the cache in chunks of n_batch, without logits.
+    @property
+    def n_batch(self) -> int:
+        """Tokens of a prompt that are evaluated at once."""
+        return self._context.n_batch
+
+    @property
+    def can_shift(self) -> bool:
+        """Whether the memory can drop tokens from its middle and move what follows down."""
+        return self._context.can_shift
+
+    def prefill(self, tokens: Sequence[int], cancel: threading.Event | None = None) -> None:
+        """Append tokens to the cache in chunks of n_batch, without logits; setting `cancel` ends that early.
 
         Raises:
+            CancelledError: if `cancel` is set before the end; the cache is then as before.
             BackendError: if they do not fit or llama.cpp fails; the cache is then as before.
         """
         if self._n_past + len(tokens) > self._n_ctx:
@@ -70,8 +82,10 @@ class TreeBackend:
         before = self._n_past
         try:
             for start in range(0, len(array), self._context.n_batch):
+                if cancel is not None and cancel.is_set():
+                    raise CancelledError("the request was cancelled while its prompt was evaluated")
                 chunk = array[start : start + self._context.n_batch]
-                self._context.decode_prompt(chunk, self._n_past)
+                self._context.decode_prompt(chunk, self._n_past, cancel)
                 self._n_past += len(chunk)
                 self._synced[0] = self._n_past
         except BaseException:
@@ -154,6 +168,51 @@ class TreeBackend:
         self._n_past = n_past
         self._synced = [min(synced, n_past) for synced in self._synced]
         self._tree = None
+
+    def shift(self, n_keep: int, n_discard: int) -> None:
+        """Drop n_discard tokens behind the first n_keep and move what follows down to their positions.
+
+        Raises:
+            BackendError: if the memory cannot do that.
+        """
+        assert 0 <= n_keep < n_keep + n_discard <= self._n_past and self._tree is None, "only committed tokens move"
+        context, end = self._context, n_keep + n_discard
+        for seq in range(1, len(self._synced)):
+            if self._synced[seq] > n_keep:  # cells of several ids would move once for each
+                context.seq_rm(seq, n_keep, -1)
+                self._synced[seq] = n_keep
+        context.seq_rm(0, n_keep, end)
+        self._n_past -= n_discard
+        self._synced[0] = self._n_past
+        context.seq_add(0, end, -1, -n_discard)
+
+    def snapshot(self) -> bytes:
+        """Return the whole cache as bytes that `restore` takes.
+
+        Raises:
+            BackendError: if llama.cpp cannot save it.
+        """
+        data = self._context.snapshot()
+        if not data and self._n_past:
+            raise BackendError("llama.cpp cannot save the cache of this model")
+        return data
+
+    def restore(self, data: bytes, n_tokens: int) -> None:
+        """Replace the cache by a snapshot of n tokens.
+
+        Raises:
+            BackendError: if it is none that this context can hold; the cache is then empty.
+        """
+        self._forget(0)
+        if n_tokens == 0:
+            return
+        try:
+            if not self._context.restore(data, 0) or self._context.n_held(0) != n_tokens:
+                raise BackendError(f"llama.cpp cannot restore a cache of {n_tokens} tokens from this")
+        except BaseException:
+            self._forget(0)
+            raise
+        self._n_past = self._synced[0] = n_tokens
 
     def close(self) -> None:
         """Free the memory. Safe to call twice."""

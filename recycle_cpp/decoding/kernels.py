@@ -1,10 +1,11 @@
-"""Numba loops of decoding: top-k of logits rows, and the walk down the draft tree.
+"""Numba loops of decoding: top-k and the log-sum-exp of logits rows, and the walk down the draft tree.
 
 Each has a slow, readable twin in tests/decoding/decoding_reference.py that it is compared with.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,6 +95,25 @@ def top_k(logits: FloatArray, ids: IntArray, values: FloatArray, maxima: FloatAr
         for j in range(len(best)):
             if best[j] == 2147483647:
                 best[j] = -1
+
+
+@njit(cache=True, nogil=True)
+def log_sum_exp(row: FloatArray) -> float:
+    """Return the logarithm of the sum of exp over float32[n_vocab], summed in float64; NaN counts as nothing.
+
+    Where the largest value is infinite, so is the result.
+    """
+    most = -np.inf
+    for value in row:
+        most = value if value > most else most
+    largest = float(most)
+    if math.isinf(largest):
+        return largest
+    total = 0.0
+    for value in row:
+        if value == value:
+            total += math.exp(float(value) - largest)
+    return largest + math.log(total)
 
 
 @njit(cache=True, nogil=True)

@@ -43,6 +43,7 @@ def warm_up(say: Callable[[str], None]) -> None:
     knowledge = Knowledge(n_vocab=16)
     top, values = np.zeros((2, 8), np.int32), np.zeros((2, 8), np.float32)
     kernels.top_k(np.zeros((2, 16), np.float32), top, values, np.zeros(16, np.float32))
+    kernels.log_sum_exp(np.zeros(16, np.float32))
     for drafter in (PlannedDrafter(knowledge, _Flat()), TemplateDrafter(knowledge.matrix, template.chain(2))):
         drafter.begin([1, 2, 1, 2, 1])
         for _ in range(2):  # the second draft finds the row that the first update made

@@ -66,8 +66,7 @@ class Answering:
             chunk = self._chunk(step)
             reason = "stop" if self._answer.stopped else step.finish_reason
             if self._answer.stopped:
-                surplus = len(step.tokens) - len(chunk.tokens)
-                self._engine.keep(len(self._engine.tokens) - surplus)
+                self._engine.keep(self._prompt_tokens + self._emitted)
             self._meter.spend(time.perf_counter() - start)
             if reason is None and self._cancel is not None and self._cancel.is_set():
                 reason = "cancelled"

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from recycle_cpp.backend.cost import Curve
+    from recycle_cpp.decoding.prefix import Reuse
+    from recycle_cpp.decoding.samplers import Sampler
     from recycle_cpp.runtime.prompts import Prompt
     from recycle_cpp.types import ChatChunk, ChatCompletion, Chunk, Completion, FloatArray, IntArray, Message
 
@@ -242,7 +244,7 @@ class Runtime:
         cancel: threading.Event | None,
         choice: Choice | None = None,
     ) -> Generator[Chunk, None, None]:
-        self._engine.check(prompt)
+        self._engine.check(prompt, self._shift_keep(prompt, options))
         stream = self._run(prompt, options, cancel, choice)
         self._streams.add(stream)
         return stream
@@ -260,12 +262,12 @@ class Runtime:
                 self._require_open()
                 choice = choice or self._chosen(options)
                 start = time.perf_counter()
-                evaluated = self._engine.prepare(prompt, exact=choice.exact is not None)
+                evaluated = self._engine.prepare(prompt, reuse=_reuse(options, choice), cancel=cancel)
                 meter = RunMeter(evaluated, time.perf_counter() - start)
                 sampler = make_sampler(options.sampling, self._loaded.backend.n_vocab, prompt)
                 answering = Answering(
                     self._engine,
-                    Request(choice.drafter, sampler, options.max_tokens, choice.exact),
+                    self._request(prompt, options, choice, sampler),
                     AnswerText(self._loaded.model, options.stop),
                     meter,
                     is_eog=self._loaded.backend.is_eog,
@@ -282,6 +284,22 @@ class Runtime:
                     self._learned.save_if_due()  # the last chunk is out: nobody waits for this
         except CancelledError:
             yield cancelled(len(prompt), RunMeter(0, time.perf_counter() - start))
+
+    def _request(self, prompt: Sequence[int], options: GenerateOptions, choice: Choice, sampler: Sampler) -> Request:
+        return Request(
+            choice.drafter,
+            sampler,
+            options.max_tokens,
+            choice.exact,
+            self._shift_keep(prompt, options),
+            options.logprobs,
+        )
+
+    def _shift_keep(self, prompt: Sequence[int], options: GenerateOptions) -> int | None:
+        """Return how many tokens a shift keeps: the one that begins every text, too. None never shifts."""
+        if not options.context_shift:
+            return None
+        return min(len(prompt), options.n_keep + (prompt[:1] == [self._loaded.model.bos]))
 
     def _chosen(self, options: GenerateOptions) -> Choice:
         choice = self._policy.choose(options)
@@ -310,3 +328,10 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _reuse(options: GenerateOptions, choice: Choice) -> Reuse:
+    """Return what of the cache may serve a request."""
+    if options.exact:
+        return "fresh"
+    return "plain" if choice.exact is not None else "all"

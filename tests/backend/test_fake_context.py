@@ -148,3 +148,28 @@ def test_a_planned_failure_comes_once_with_or_without_cells(cells_stay: bool) ->
     assert len(context.cells()) == 3 + cells_stay
     context.seq_rm(-1, 3, -1)
     assert evaluate(context, (5, 3, 0, 1)).shape == (1, 48)
+
+
+def test_a_shift_that_llama_cpp_would_get_wrong_is_refused() -> None:
+    context = prompted()
+    with pytest.raises(BackendError, match="other sequences hold cells of 0"):
+        context.seq_add(0, 2, -1, -1)
+    context.seq_rm(1, 0, -1)
+    for first, delta, complaint in ((2, -1, "a position would hold two cells"), (0, -1, "a position would be below 0")):
+        with pytest.raises(BackendError, match=complaint):
+            context.seq_add(0, first, -1, delta)
+    context.seq_rm(0, 0, 1)
+    context.seq_add(0, 1, -1, -1)
+    assert context.cells() == [(0, 2), (1, 3)]
+    with pytest.raises(BackendError, match="cannot shift"):
+        prompted(can_shift=False).seq_add(0, 2, -1, 1)
+
+
+def test_a_cell_that_was_moved_is_not_that_of_a_text_without_what_was_dropped() -> None:
+    context = prompted()
+    context.seq_rm(1, 0, -1)
+    context.seq_rm(0, 0, 1)
+    context.seq_add(0, 1, -1, -1)
+    moved = evaluate(context, (5, 2, 0, 1))[0]
+    assert not np.array_equal(moved, context.model.row_after([2, 3, 5]))
+    assert np.array_equal(moved, context.model.row([seen(0, 2, moved=1), seen(1, 3, moved=1), seen(2, 5)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes import FakeContext, ToyModel, fake_backend, make_tree, path_to, path_tokens, random_parents
+from fakes import FakeContext, ToyModel, fake_backend, make_tree, path_to, path_tokens, random_parents, seen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +29,7 @@ class Driver:
         self.model = ToyModel(seed % 3)
         self.backend, self.context = fake_backend(self.model, **settings)
         self.tokens: list[int] = []
+        self.moved: list[int] = []  # how far shifts have moved each
 
     @property
     def room(self) -> int:
@@ -37,6 +38,7 @@ class Driver:
     def check(self) -> None:
         """Check that the cache holds exactly the committed tokens, each once, and sequence 0 all of them."""
         expected = list(enumerate(self.tokens))
+        self.moved = (self.moved + [0] * len(expected))[: len(expected)]
         assert self.context.cells() == expected
         assert self.context.cells_of(0) == expected
         assert self.backend.n_past == len(expected)
@@ -59,7 +61,9 @@ class Driver:
         tree = draw_tree(self.rng, width, self.context.n_seq_max)
         logits = self.backend.evaluate(tree).logits
         for node in range(width):
-            expected = self.model.row_after(self.tokens + path_tokens(tree, node))
+            path = [(token, 0) for token in path_tokens(tree, node)]
+            cells = enumerate([*zip(self.tokens, self.moved, strict=True), *path])
+            expected = self.model.row([seen(place, token, moved=moved) for place, (token, moved) in cells])
             assert np.array_equal(logits[node], expected), f"row {node} of parents {tree.parents.tolist()}"
         return tree
 
@@ -77,6 +81,16 @@ class Driver:
         self.backend.rewind(self.backend.n_past)
         self.check()
 
+    def shift(self, share: float) -> None:
+        """Drop tokens from the middle; the rest moves down, and is still what it was made to be."""
+        n_keep = int(share * len(self.tokens))
+        n_discard = (len(self.tokens) - n_keep) // 2
+        if n_discard > 0:
+            self.backend.shift(n_keep, n_discard)
+            del self.tokens[n_keep : n_keep + n_discard]
+            self.moved = self.moved[:n_keep] + [moved + n_discard for moved in self.moved[n_keep + n_discard :]]
+            self.check()
+
     def fail(self, size: int, *, cells_stay: bool) -> None:
         """Let an evaluation or a prefill fail."""
         width = min(size, self.room, self.backend.max_width)
@@ -90,7 +104,8 @@ class Driver:
 
 
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from(["step"] * 4 + ["abandon", "rewind", "prefill", "fail", "die"]), SEEDS), max_size=25
+    st.tuples(st.sampled_from(["step"] * 4 + ["abandon", "rewind", "prefill", "shift", "fail", "die"]), SEEDS),
+    max_size=25,
 )
 
 
@@ -112,6 +127,8 @@ def test_after_any_history_every_row_is_that_of_its_path_and_the_cache_holds_the
             driver.rewind(number / 2**32)
         elif name == "prefill":
             driver.prefill(size)
+        elif name == "shift":
+            driver.shift(number / 2**32)
         elif driver.room == 0:
             driver.rewind(0.5)
         elif name == "step":
@@ -120,6 +137,47 @@ def test_after_any_history_every_row_is_that_of_its_path_and_the_cache_holds_the
             driver.abandon(size)
         else:
             driver.fail(size, cells_stay=name == "die")
+
+
+def test_a_shift_moves_each_cell_once_whatever_ids_it_carried() -> None:
+    driver = Driver(1, n_ctx=64)
+    driver.prefill(12)
+    driver.step(20)  # many leaf paths: their ids are on every committed cell
+    before = len(driver.tokens)
+    driver.context.calls.clear()
+    driver.shift(0.25)
+    assert len(driver.tokens) == before - (before - before // 4) // 2
+    assert [call[0] for call in driver.context.calls].count("seq_add") == 1
+    driver.step(20)
+    driver.evaluate(9)
+
+
+def test_a_snapshot_comes_back_in_another_backend_and_goes_on_the_same() -> None:
+    one, other = Driver(1, n_ctx=64), Driver(1, n_ctx=64)
+    one.prefill(9)
+    one.step(20)
+    data = one.backend.snapshot()
+    other.prefill(20)
+    other.backend.restore(data, len(one.tokens))
+    other.tokens = list(one.tokens)
+    other.check()
+    other.step(20)
+    other.evaluate(20)
+    other.backend.restore(fake_backend()[0].snapshot(), 0)
+    assert (other.backend.n_past, other.context.cells()) == (0, [])
+
+
+@pytest.mark.parametrize("n_tokens", [1, 8, 10])
+def test_a_snapshot_of_another_size_than_said_is_refused_and_leaves_an_empty_cache(n_tokens: int) -> None:
+    driver = Driver(1, n_ctx=64)
+    driver.prefill(9)
+    data = driver.backend.snapshot()
+    with pytest.raises(BackendError, match=f"cannot restore a cache of {n_tokens} tokens"):
+        driver.backend.restore(data, n_tokens)
+    driver.tokens = []
+    driver.check()
+    driver.prefill(5)
+    driver.step(9)
 
 
 @pytest.mark.parametrize("width", [*range(1, 6), *range(7, 10), *range(15, 18), *range(31, 34), *range(63, 66), 81])
@@ -210,7 +268,7 @@ def test_a_prompt_that_fails_in_its_second_chunk_leaves_nothing() -> None:
     backend.prefill([1, 2])
     decode, calls = context.decode_prompt, []
 
-    def failing(tokens, first) -> None:
+    def failing(tokens, first, cancel) -> None:
         calls.append(first)
         if len(calls) == 2:
             raise BackendError("planned")

@@ -19,3 +19,12 @@ def find_child(node: int, token: int, tokens: list[int], parents: list[int]) -> 
     """Return the first child of a node that holds a token, or -1; looks at every node."""
     children = [i for i, parent in enumerate(parents) if parent == node and tokens[i] == token]
     return children[0] if children else -1
+
+
+def log_sum_exp(row: list[float]) -> float:
+    """Return log(sum(exp)) of a row, exactly rounded sums; NaN counts as nothing, an infinite maximum is the result."""
+    numbers = [value for value in row if not math.isnan(value)]
+    most = max(numbers, default=-math.inf)
+    if math.isinf(most):
+        return most
+    return most + math.log(math.fsum(math.exp(value - most) for value in numbers))

@@ -106,6 +106,40 @@ def test_top_k_equals_the_reference_on_a_whole_vocabulary() -> None:
         check_top_k(kernels.top_k, np.random.default_rng(1).normal(0, 3, (2, n_vocab)).astype(np.float32), 8)
 
 
+SUMS = both_ways(kernels.log_sum_exp)
+
+
+@pytest.mark.parametrize("kernel", SUMS)
+def test_a_worked_example_of_a_log_sum_exp(kernel) -> None:
+    assert kernel(np.log(np.array([1, 2, 5], np.float32))) == pytest.approx(math.log(8), abs=1e-6)
+    assert kernel(np.array([-INF, 3, NAN], np.float32)) == 3
+    assert kernel(np.full(5, -INF, np.float32)) == -INF
+    assert kernel(np.full(5, NAN, np.float32)) == -INF
+    assert kernel(np.array([0, INF], np.float32)) == INF
+    assert kernel(np.array([3e38, 3e38, -3e38], np.float32)) == pytest.approx(3e38)
+    assert kernel(np.array([-3e38, -3e38], np.float32)) == pytest.approx(-3e38)
+
+
+@pytest.mark.parametrize("kernel", SUMS)
+@pytest.mark.parametrize("n_vocab", [*EDGE_WIDTHS, *VOCABULARIES])
+def test_the_log_sum_exp_equals_the_reference_at_any_length(kernel, n_vocab: int) -> None:
+    rng = np.random.default_rng(n_vocab)
+    for row in (
+        rng.normal(0, 3, n_vocab),
+        rng.normal(800, 200, n_vocab),
+        np.zeros(n_vocab),
+        np.where(rng.uniform(size=n_vocab) < 0.5, -INF, rng.normal(size=n_vocab)),
+        np.where(rng.uniform(size=n_vocab) < 0.5, NAN, rng.normal(size=n_vocab)),
+    ):
+        row = row.astype(np.float32)
+        assert kernel(row) == pytest.approx(decoding_reference.log_sum_exp(row.tolist()), rel=1e-12, abs=1e-12)
+
+
+def test_the_log_sum_exp_of_a_whole_vocabulary_loses_nothing_to_rounding() -> None:
+    row = np.full(262_144, -12.5, np.float32)  # in float32 the sum would stop growing
+    assert kernels.log_sum_exp(row) == pytest.approx(math.log(262_144) - 12.5, abs=1e-9)
+
+
 @pytest.mark.parametrize("kernel", both_ways(kernels.find_child))
 def test_a_worked_example_of_a_walk_down(kernel) -> None:
     # 10 has the children 20, 30 and 20 again; the first 20 has the child 40, the second 30 and 50.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from fakes import EOG, FakeContext, HashSampler, ToyModel, fake_backend
@@ -15,7 +17,7 @@ from recycle_cpp.decoding.samplers import GreedySampler, make_sampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import published
-from recycle_cpp.errors import BackendError, PromptTooLongError, UsageError
+from recycle_cpp.errors import BackendError, CancelledError, PromptTooLongError, UsageError
 from recycle_cpp.types import PhaseTimes, SamplingOptions, Step
 
 PROMPT = list(range(1, 12))
@@ -51,9 +53,9 @@ MODELS = [ToyModel(seed, eog=-50) for seed in range(3)]
 class Bench:
     """An engine over a toy, warmed up, so that drafts hit."""
 
-    def __init__(self, seed: int = 1) -> None:
+    def __init__(self, seed: int = 1, **settings) -> None:
         self.model = MODELS[seed]
-        backend, self.context = fake_backend(self.model, n_ctx=N_CTX)
+        backend, self.context = fake_backend(self.model, n_ctx=N_CTX, **settings)
         self.engine = Engine(backend)
         self.matrix = AdjacencyMatrix(self.model.n_vocab)
         self.drafter = TemplateDrafter(self.matrix, published())
@@ -200,6 +202,34 @@ def test_a_prompt_that_cannot_be_used_is_refused_and_the_cache_stays() -> None:
         bench.engine.prepare([1] * (N_CTX + 1))
     assert bench.context.cells() == before
     assert bench.run([1] * N_CTX) == bench.plain([1] * N_CTX)
+
+
+@pytest.mark.parametrize("n_chunks", [0, 1, 2])
+def test_a_prompt_that_is_cancelled_keeps_what_it_had_in_common_and_the_next_request_is_right(n_chunks: int) -> None:
+    bench = Bench(n_batch=3)
+    cancel = threading.Event()
+    decode, prompt = bench.context.decode_prompt, OTHER * 3
+
+    def cancelling(tokens, first, given) -> None:
+        assert given is cancel
+        cancelling.calls += 1
+        if cancelling.calls > n_chunks:
+            cancel.set()
+        decode(tokens, first, given)
+
+    cancelling.calls = 0
+    bench.context.decode_prompt = cancelling
+    with pytest.raises(CancelledError, match="cancelled"):
+        bench.engine.prepare(prompt, cancel=cancel)
+    assert cancelling.calls == n_chunks + 1, "it goes on after the cancellation"
+    assert bench.context.cells() == list(enumerate(prompt[:7]))
+    assert bench.engine.tokens == tuple(prompt[:7])
+    bench.context.decode_prompt = decode
+    with pytest.raises(CancelledError):  # an event that is set already lets nothing be evaluated
+        bench.engine.prepare(prompt, cancel=cancel)
+    assert bench.engine.prepare(prompt, cancel=threading.Event()) == len(prompt) - 1 - 7
+    assert bench.run(prompt) == bench.plain(prompt)
+    assert bench.run(OTHER) == bench.plain(OTHER)
 
 
 def test_the_same_prompt_again_evaluates_nothing_before_its_first_step() -> None:

@@ -61,7 +61,7 @@ class Session:
         drafter = self._drafters.get(kind) or RecordingDrafter()
         if kind == "tree" and exact:
             drafter = self._drafters["chain"]
-        self._engine.prepare(prompt, exact=widths is not None)
+        self._engine.prepare(prompt, reuse="all" if widths is None else "plain")
         run = self._engine.steps(Request(drafter, HashSampler(3), max_tokens, widths))
         emitted: list[int] = []
         for n_steps, step in enumerate(run):

@@ -245,7 +245,7 @@ def test_an_exact_run_is_untouched_by_the_rounding_of_the_runs_before_it(
     for is_exact in [*modes, True]:
         drafter = [narrow, PlainDrafter()][rng.integers(2)] if is_exact else wide
         limit = ExactWidths(1, 0) if isinstance(drafter, PlainDrafter) else exact
-        engine.prepare(prompt, exact=is_exact)
+        engine.prepare(prompt, reuse="plain" if is_exact else "all")
         steps = list(engine.steps(Request(drafter, GreedySampler(), 10, limit if is_exact else None)))
         text = [token for step in steps for token in step.tokens]
         if is_exact:
@@ -266,7 +266,7 @@ def test_an_inexact_run_does_round_and_an_exact_one_evaluates_again_only_what_wa
     narrow = next(i for i, step in enumerate(steps) if step.width > 1)
     n_exact = sum(len(step.tokens) for step in steps[:narrow])
     prompt = [*prompt, *text]
-    assert engine.prepare(prompt, exact=True) == len(text) - n_exact
-    assert engine.prepare(prompt, exact=True) == 0
+    assert engine.prepare(prompt, reuse="plain") == len(text) - n_exact
+    assert engine.prepare(prompt, reuse="plain") == 0
     assert engine.prepare(prompt) == 0
     assert context.cells() == list(enumerate(prompt[:-1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes import ToyModel, fake_backend
+from fakes import ToyModel, fake_backend, position_of, token_of
 from hypothesis import given
 from hypothesis import strategies as st
 from test_planned import FLAT, MODELS, STEEP, STEEPISH, KnownCosts, Planned
@@ -32,7 +32,7 @@ class Phased(ToyModel):
         self._circles = circles
 
     def row(self, cells: list[int]) -> np.ndarray:
-        position, last = cells[-1] >> 32, (cells[-1] & 0xFFFFFFFF) >> 1
+        position, last = position_of(cells[-1]), token_of(cells[-1])
         if any(first <= position <= end for first, end in self._circles):
             row = np.full(self.n_vocab, -9.0, np.float32) - np.arange(self.n_vocab, dtype=np.float32) / 64
             row[last % 8 + 1] = 9
@@ -47,7 +47,7 @@ class Echo(ToyModel):
     """A toy that goes round in a circle of tokens 1 to 8 with certainty, and elsewhere is as predictable as any toy."""
 
     def row(self, cells: list[int]) -> np.ndarray:
-        last = (cells[-1] & 0xFFFFFFFF) >> 1
+        last = token_of(cells[-1])
         if 1 <= last <= 8:
             row = np.full(self.n_vocab, -9.0, np.float32) - np.arange(self.n_vocab, dtype=np.float32) / 64
             row[last % 8 + 1] = 9
@@ -191,7 +191,7 @@ def test_exact_runs_draft_chains_of_exact_widths_and_nothing_else(seed: int, wid
     backend, _ = fake_backend(model, n_ctx=300, exact=exact)
     engine, drafter = Engine(backend), Watched(Knowledge(48), KnownCosts(CURVES[curve]))
     prompt = rng.integers(1, 40, 20).tolist()
-    engine.prepare(prompt, exact=True)
+    engine.prepare(prompt, reuse="plain")
     text = [token for step in engine.steps(Request(drafter, GreedySampler(), 120, exact)) for token in step.tokens]
     assert text == model.plain_text(prompt, GreedySampler(), n_ctx=300, max_tokens=120)[0]
     for limits, tree in drafter.trees:

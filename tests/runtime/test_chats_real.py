@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from recycle_cpp import ChatCompletion, ChatOptions, GenerateOptions, Message, Runtime, UsageError
@@ -40,7 +42,7 @@ def test_of_a_conversation_only_what_is_new_is_evaluated(smollm: Runtime, draft:
     smollm.forget_prompt()
     answers = talk(smollm, GenerateOptions(max_tokens=16, draft=draft))
     assert answers[0].usage.cached_tokens == 0
-    for before, answer in zip(answers, answers[1:], strict=False):
+    for before, answer in pairwise(answers):
         held = before.usage.prompt_tokens + before.usage.completion_tokens - 1  # the last token is still pending
         assert answer.usage.cached_tokens == held
         assert answer.timings.prompt_n == answer.usage.prompt_tokens - held - 1
