@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recycle_cpp.decoding import kernels
+from recycle_cpp.decoding.protocol import NOTHING
 from recycle_cpp.drafting.drafter import Limits, Outcome, common_prefix
 from recycle_cpp.errors import BackendError, PromptTooLongError, UsageError
 from recycle_cpp.types import PhaseTimes, Step
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from recycle_cpp.backend.measure import ExactWidths
     from recycle_cpp.backend.protocol import Backend
-    from recycle_cpp.decoding.samplers import Sampler
+    from recycle_cpp.decoding.protocol import Sampler
     from recycle_cpp.drafting.drafter import Drafter
     from recycle_cpp.types import DraftTree, FinishReason, FloatArray, IntArray
 
@@ -129,7 +130,7 @@ class Engine:
         """Draft, evaluate once, verify along the path, update, commit (DESIGN.md, the step)."""
         backend, drafter = self._backend, request.drafter
         clock = [time.perf_counter()]
-        tree = drafter.draft(self._tokens[-1], self._limits(request.exact, budget))
+        tree = self._draft(request, budget)
         clock.append(time.perf_counter())
         evaluation = backend.evaluate(tree)
         try:
@@ -138,7 +139,8 @@ class Engine:
             clock.append(time.perf_counter())
             path, tokens = self._verify(tree, evaluation.logits, top, request.sampler)
             clock.append(time.perf_counter())
-            drafter.update(Outcome(tree, top, values, tokens))
+            if len(tokens) == len(path):
+                drafter.update(Outcome(tree, top, values, tokens))
             clock.append(time.perf_counter())
             backend.commit(path)
         except BaseException:
@@ -151,7 +153,15 @@ class Engine:
         drafter.observe(tree.width, backend.n_past - len(path), clock[-1] - clock[0])
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)
-        return Step(tuple(tokens), tree.width, times, drafter.expected, self._finish_reason(tokens, budget))
+        return Step(tuple(tokens), tree.width, times, drafter.expected, self._finish_reason(path, tokens, budget))
+
+    def _draft(self, request: Request, budget: int | None) -> DraftTree:
+        """Return the tree to evaluate; the drafter is told what the sampler has taken out."""
+        tree = request.drafter.draft(self._tokens[-1], self._limits(request.exact, budget))
+        pruned = request.sampler.prune(tree)
+        if pruned is not tree:
+            request.drafter.narrow(pruned)
+        return pruned
 
     def _limits(self, exact: ExactWidths | None, budget: int | None) -> Limits:
         """Return what still fits: a path of depth d emits d + 1 tokens and needs d + 1 cells."""
@@ -168,6 +178,8 @@ class Engine:
     ) -> tuple[list[int], list[int]]:
         """Sample along the tree from its root; return the accepted path and the tokens that it emits.
 
+        These are as many as the path's nodes; one fewer where the sampler says that nothing may follow.
+
         The sampler is applied, and accepts, exactly once per emitted token and in order, as in plain decoding: that
         alone makes seeds, penalties and every other state of it exact.
         """
@@ -177,6 +189,8 @@ class Engine:
             if best < 0:
                 raise BackendError(f"llama.cpp returned no numbers as logits (row {node} of {tree.width})")
             token = sampler.sample(logits[node], best)
+            if token == NOTHING:
+                return path, tokens
             tokens.append(token)
             if self._backend.is_eog(token):
                 return path, tokens
@@ -185,8 +199,8 @@ class Engine:
                 return path, tokens
             path.append(node)
 
-    def _finish_reason(self, tokens: list[int], budget: int | None) -> FinishReason | None:
-        if self._backend.is_eog(tokens[-1]):
+    def _finish_reason(self, path: list[int], tokens: list[int], budget: int | None) -> FinishReason | None:
+        if len(tokens) < len(path) or self._backend.is_eog(tokens[-1]):
             return "stop"
         if len(tokens) == budget or self._backend.n_past == self._backend.n_ctx:
             return "length"

@@ -224,7 +224,7 @@ class Runtime:
             start = time.perf_counter()
             evaluated = self._engine.prepare(prompt, exact=choice.exact is not None)
             meter = RunMeter(evaluated, time.perf_counter() - start)
-            sampler = make_sampler(options.sampling, self._loaded.backend.n_vocab, prompt)
+            sampler = make_sampler(options, self._loaded.model.sampler_vocabulary(self.n_ctx), prompt)
             request = Request(choice.drafter, sampler, options.max_tokens, choice.exact)
             try:
                 for chunk in self._chunks(request, len(prompt), meter, AnswerText(self._loaded.model, options.stop)):
