@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from recycle_cpp.backend.measure import ExactWidths
+from recycle_cpp.backend.model import SamplerVocabulary
 from recycle_cpp.backend.tree import TreeBackend
+from recycle_cpp.decoding.protocol import NOTHING, Sampler
 from recycle_cpp.drafting.drafter import TreeArrays
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate
@@ -24,6 +26,11 @@ from recycle_cpp.types import DraftTree
 EOG = 0
 ALL_EXACT = ExactWidths(2**30, 2**30)
 COMMON_TOKENS = 40  # the others are never likely
+
+
+def toy_vocabulary(n_vocab: int = 48, n_ctx: int = 64) -> SamplerVocabulary:
+    """Return what samplers must know of a toy model; there are no texts of tokens."""
+    return SamplerVocabulary(None, n_vocab, (EOG,), n_ctx)
 
 
 def seen(position: int, token: int, rounded: bool = False, moved: int = 0) -> int:
@@ -81,7 +88,10 @@ class ToyModel:
         cells, emitted = [(token, 0) for token in prompt], []
         while True:
             row = self.row([seen(place, token, moved=moved) for place, (token, moved) in enumerate(cells)])
-            emitted.append(sampler.sample(row, int(np.argmax(row))))
+            token = sampler.sample(row, int(np.argmax(row)))
+            if token == NOTHING:
+                return emitted, "stop"
+            emitted.append(token)
             if emitted[-1] == EOG:
                 return emitted, "stop"
             if len(emitted) == max_tokens or (len(cells) == n_ctx and shift_keep is None):
@@ -360,7 +370,7 @@ def fake_backend(model: ToyModel | None = None, **settings) -> tuple[TreeBackend
     return TreeBackend(context, lambda token: token == EOG, context.n_ctx, 96), context
 
 
-class HashSampler:
+class HashSampler(Sampler):
     """Chooses among the five best by a hash of all that it has been asked so far: one call too many changes the text.
 
     Attributes:
@@ -381,9 +391,6 @@ class HashSampler:
         rank = min(self._state.digest()[0] // 48, 4, len(logits) - 1)
         self.chosen.append(int(np.argsort(-logits, kind="stable")[rank]))
         return self.chosen[-1]
-
-    def close(self) -> None:
-        """As a Sampler's."""
 
 
 def make_tree(tokens, parents) -> DraftTree:

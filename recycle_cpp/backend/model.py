@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recycle_cpp.backend.library import load_library
 from recycle_cpp.errors import ModelFileError, UsageError
@@ -15,6 +16,24 @@ if TYPE_CHECKING:
     from recycle_cpp.types import LoadOptions
 
 _PIECE_BYTES = 256
+
+
+class SamplerVocabulary(NamedTuple):
+    """What samplers must know of a model.
+
+    Attributes:
+        handle: llama.cpp's vocabulary; None where there is none (then nothing may ask for texts of tokens).
+        n_vocab: length of a logits row.
+        eog: all tokens that end a generation, in rising order.
+        n_ctx: tokens of the context; no sampler looks back further.
+        suppressed: tokens that the model itself never wants chosen.
+    """
+
+    handle: Any
+    n_vocab: int
+    eog: tuple[int, ...]
+    n_ctx: int
+    suppressed: tuple[int, ...] = ()
 
 
 class LlamaModel:
@@ -109,6 +128,20 @@ class LlamaModel:
     def is_eog(self, token: int) -> bool:
         """Return whether a token ends the generation."""
         return bool(self._c.llama_vocab_is_eog(self._vocab, token))
+
+    def sampler_vocabulary(self, n_ctx: int) -> SamplerVocabulary:
+        """Return what samplers must know; the first call looks at every token."""
+        return SamplerVocabulary(self._vocab, self.n_vocab, self._eog, n_ctx, self._suppressed)
+
+    @cached_property
+    def _eog(self) -> tuple[int, ...]:
+        return tuple(token for token in range(self.n_vocab) if self.is_eog(token))
+
+    @cached_property
+    def _suppressed(self) -> tuple[int, ...]:
+        n = ctypes.c_int32(0)
+        tokens = self._c.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(n))
+        return tuple(sorted(tokens[: n.value])) if tokens else ()
 
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
         """Return the token ids of a text.

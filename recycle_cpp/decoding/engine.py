@@ -10,6 +10,7 @@ import numpy as np
 from recycle_cpp.decoding import kernels
 from recycle_cpp.decoding.logprobs import LogprobReader
 from recycle_cpp.decoding.prefix import Provenance
+from recycle_cpp.decoding.protocol import NOTHING
 from recycle_cpp.drafting.drafter import Limits, Outcome, common_prefix
 from recycle_cpp.errors import BackendError, PromptTooLongError, UsageError
 from recycle_cpp.types import PhaseTimes, Step
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from recycle_cpp.backend.measure import ExactWidths
     from recycle_cpp.backend.protocol import Backend
     from recycle_cpp.decoding.prefix import Reuse
-    from recycle_cpp.decoding.samplers import Sampler
+    from recycle_cpp.decoding.protocol import Sampler
     from recycle_cpp.drafting.drafter import Drafter
     from recycle_cpp.types import DraftTree, FinishReason, FloatArray, IntArray, TokenLogprobs
 
@@ -221,7 +222,7 @@ class Engine:
         """Draft, evaluate once, verify along the path, update, commit (DESIGN.md, the step)."""
         backend, drafter = self._backend, request.drafter
         clock = [time.perf_counter()]
-        tree = drafter.draft(self._tokens[-1], self._limits(request.exact, budget))
+        tree = self._draft(request, budget)
         clock.append(time.perf_counter())
         evaluation = backend.evaluate(tree)
         try:
@@ -231,7 +232,8 @@ class Engine:
             path, tokens = self._verify(tree, evaluation.logits, top, request.sampler)
             logprobs = self._logprobs(evaluation.logits, path, tokens)
             clock.append(time.perf_counter())
-            drafter.update(Outcome(tree, top, values, tokens))
+            if len(tokens) == len(path):
+                drafter.update(Outcome(tree, top, values, tokens))
             clock.append(time.perf_counter())
             backend.commit(path)
         except BaseException:
@@ -243,8 +245,16 @@ class Engine:
         drafter.observe(tree.width, backend.n_past - len(path), clock[-1] - clock[0])
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)
-        reason = self._finish_reason(request, tokens, budget)
+        reason = self._finish_reason(request, path, tokens, budget)
         return Step(tuple(tokens), tree.width, times, drafter.expected, reason, logprobs)
+
+    def _draft(self, request: Request, budget: int | None) -> DraftTree:
+        """Return the tree to evaluate; the drafter is told what the sampler has taken out."""
+        tree = request.drafter.draft(self._tokens[-1], self._limits(request.exact, budget))
+        pruned = request.sampler.prune(tree)
+        if pruned is not tree:
+            request.drafter.narrow(pruned)
+        return pruned
 
     def _limits(self, exact: ExactWidths | None, budget: int | None) -> Limits:
         """Return what still fits: a path of depth d emits d + 1 tokens and needs d + 1 cells."""
@@ -262,6 +272,8 @@ class Engine:
     ) -> tuple[list[int], list[int]]:
         """Sample along the tree from its root; return the accepted path and the tokens that it emits.
 
+        These are as many as the path's nodes; one fewer where the sampler says that nothing may follow.
+
         The sampler is applied, and accepts, exactly once per emitted token and in order, as in plain decoding: that
         alone makes seeds, penalties and every other state of it exact.
         """
@@ -271,6 +283,8 @@ class Engine:
             if best < 0:
                 raise BackendError(f"llama.cpp returned no numbers as logits (row {node} of {tree.width})")
             token = sampler.sample(logits[node], best)
+            if token == NOTHING:
+                return path, tokens
             tokens.append(token)
             if self._backend.is_eog(token):
                 return path, tokens
@@ -285,8 +299,10 @@ class Engine:
             return ()
         return tuple(self._reader.read(logits[node], token) for node, token in zip(path, tokens, strict=False))
 
-    def _finish_reason(self, request: Request, tokens: list[int], budget: int | None) -> FinishReason | None:
-        if self._backend.is_eog(tokens[-1]):
+    def _finish_reason(
+        self, request: Request, path: list[int], tokens: list[int], budget: int | None
+    ) -> FinishReason | None:
+        if len(tokens) < len(path) or self._backend.is_eog(tokens[-1]):
             return "stop"
         is_full = self._backend.n_past == self._backend.n_ctx and request.shift_keep is None
         return "length" if is_full or len(tokens) == budget else None

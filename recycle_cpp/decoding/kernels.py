@@ -1,4 +1,4 @@
-"""Numba loops of decoding: top-k and the log-sum-exp of logits rows, and the walk down the draft tree.
+"""Numba loops of decoding: top-k and log-sum-exp of logits rows, lists of candidates, the walk down the draft tree.
 
 Each has a slow, readable twin in tests/decoding/decoding_reference.py that it is compared with.
 """
@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from recycle_cpp.types import FloatArray, IntArray
 
 LANES = 512
@@ -132,3 +134,94 @@ def find_child(node: int, token: int, tokens: IntArray, parents: IntArray) -> in
         if parents[i] == node and tokens[i] == token:
             return i
     return -1
+
+
+@njit(cache=True, nogil=True)
+def list_all(row: FloatArray, ids: IntArray, values: FloatArray) -> None:
+    """List every token of a logits row, as llama.cpp's samplers take them; what is not a number becomes -inf.
+
+    Args:
+        row: float32[n_vocab].
+        ids: int32[n_vocab, 3], column 0 overwritten: the three fields of each of llama.cpp's candidates.
+        values: float32[n_vocab, 3], the same memory, columns 1 and 2 overwritten.
+    """
+    for token in range(len(row)):
+        ids[token, 0] = token
+        values[token, 1] = row[token] if row[token] == row[token] else -np.inf
+        values[token, 2] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _floor_without(row: FloatArray, k: int, listed: IntArray, maxima: FloatArray, best: FloatArray) -> float:
+    """Return a value that at least k tokens outside a list reach; -inf if these lanes know none.
+
+    A lane whose maximum reaches the value holds a token that does, and each listed one can spoil one lane at most. So
+    k lanes and one more for each listed token that reaches the value are enough.
+    """
+    wanted = k
+    while wanted <= len(maxima):
+        floor = _floor_of_best(maxima, best[:wanted])
+        reaching = 0
+        for token in listed:
+            reaching += row[token] >= floor
+        if wanted >= k + reaching:
+            return floor
+        wanted = k + reaching
+    return -np.inf
+
+
+@njit(cache=True, nogil=True)
+def list_best(
+    row: FloatArray,
+    k: int,
+    listed: IntArray,
+    is_listed: NDArray[np.bool_],
+    maxima: FloatArray,
+    best: FloatArray,
+    found: IntArray,
+    ids: IntArray,
+    values: FloatArray,
+) -> int:
+    """List some tokens whatever their logits, and of all others at least the k best, in rising order of tokens.
+
+    Args:
+        row: float32[n_vocab].
+        k: how many of the others.
+        listed: int32[n], tokens to list, in rising order.
+        is_listed: bool[n_vocab], where they are.
+        maxima: float32[min(512, n_vocab)], overwritten.
+        best: float32[min(512, n_vocab)], overwritten.
+        found: int32[n_vocab], overwritten.
+        ids: int32[n_vocab, 3], column 0 overwritten: the three fields of each of llama.cpp's candidates.
+        values: float32[n_vocab, 3], the same memory, columns 1 and 2 overwritten.
+
+    Returns:
+        How many are listed.
+    """
+    lanes = len(maxima)
+    whole = _lane_maxima(row, maxima)
+    floor = _floor_without(row, k, listed, maxima, best)
+    n_found = 0
+    for lane in range(lanes):
+        if maxima[lane] >= floor:
+            for token in range(lane, whole, lanes):
+                if row[token] >= floor and not is_listed[token]:
+                    found[n_found] = token
+                    n_found += 1
+    for token in range(whole, len(row)):
+        if row[token] >= floor and not is_listed[token]:
+            found[n_found] = token
+            n_found += 1
+    found[:n_found].sort()
+    i, j = 0, 0
+    for n in range(n_found + len(listed)):
+        if j == len(listed) or (i < n_found and found[i] < listed[j]):
+            token = found[i]
+            i += 1
+        else:
+            token = listed[j]
+            j += 1
+        ids[n, 0] = token
+        values[n, 1] = row[token] if row[token] == row[token] else -np.inf
+        values[n, 2] = 0.0
+    return n_found + len(listed)

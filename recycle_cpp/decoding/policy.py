@@ -59,7 +59,7 @@ class Policy:
 
     def _planned(self, options: GenerateOptions) -> PlannedDrafter:
         by_argmax, by_draws = self._planned_drafters
-        return by_argmax if options.sampling.temperature == 0 else by_draws
+        return by_draws if options.sampling.draws else by_argmax
 
     @cached_property
     def _planned_drafters(self) -> tuple[PlannedDrafter, PlannedDrafter]:

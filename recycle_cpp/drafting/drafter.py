@@ -68,6 +68,10 @@ class Drafter(Protocol):
     def draft(self, root: int, limits: Limits) -> DraftTree:
         """Return a draft tree below the pending token; its arrays live until the next draft."""
 
+    def narrow(self, tree: DraftTree) -> None:
+        """Take note that only this part of the last draft is evaluated: a grammar forbids the rest."""
+        return
+
     def update(self, outcome: Outcome) -> None:
         """Learn from a verified tree."""
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from recycle_cpp.backend.cost import Curve
     from recycle_cpp.decoding.prefix import Reuse
-    from recycle_cpp.decoding.samplers import Sampler
+    from recycle_cpp.decoding.protocol import Sampler
     from recycle_cpp.runtime.prompts import Prompt
     from recycle_cpp.types import ChatChunk, ChatCompletion, Chunk, Completion, FloatArray, IntArray, Message
 
@@ -264,7 +264,7 @@ class Runtime:
                 start = time.perf_counter()
                 evaluated = self._engine.prepare(prompt, reuse=_reuse(options, choice), cancel=cancel)
                 meter = RunMeter(evaluated, time.perf_counter() - start)
-                sampler = make_sampler(options.sampling, self._loaded.backend.n_vocab, prompt)
+                sampler = make_sampler(options, self._loaded.model.sampler_vocabulary(self.n_ctx), prompt)
                 answering = Answering(
                     self._engine,
                     self._request(prompt, options, choice, sampler),

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from fakes import EOG, FakeContext, HashSampler, ToyModel, fake_backend
+from fakes import EOG, FakeContext, HashSampler, ToyModel, fake_backend, toy_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import published
 from recycle_cpp.errors import BackendError, CancelledError, PromptTooLongError, UsageError
-from recycle_cpp.types import PhaseTimes, SamplingOptions, Step
+from recycle_cpp.types import GenerateOptions, PhaseTimes, SamplingOptions, Step
 
 PROMPT = list(range(1, 12))
 OTHER = [*range(1, 8), *range(30, 20, -1)]
@@ -267,9 +267,9 @@ def test_a_meter_adds_up_what_steps_say() -> None:
 
 
 def test_only_the_plain_argmax_needs_no_chain() -> None:
-    assert isinstance(make_sampler(SamplingOptions(), 48, PROMPT), GreedySampler)
+    assert isinstance(make_sampler(GenerateOptions(), toy_vocabulary(), PROMPT), GreedySampler)
     for options in (SamplingOptions(temperature=0.1), SamplingOptions(repeat_penalty=1.1)):
-        sampler = make_sampler(options, 48, PROMPT)
+        sampler = make_sampler(GenerateOptions(sampling=options), toy_vocabulary(), PROMPT)
         assert not isinstance(sampler, GreedySampler)
         sampler.close()
         sampler.close()
@@ -281,7 +281,8 @@ def test_the_seed_that_llama_cpp_takes_for_a_fresh_one_is_refused() -> None:
     model = ToyModel(1, eog=-50)
     texts = []
     for _ in range(2):
-        sampler = make_sampler(SamplingOptions(temperature=2, seed=2**32 - 2), model.n_vocab, PROMPT)
+        options = GenerateOptions(sampling=SamplingOptions(temperature=2, seed=2**32 - 2))
+        sampler = make_sampler(options, toy_vocabulary(), PROMPT)
         texts.append(model.plain_text(PROMPT, sampler, n_ctx=60))
     assert texts[0] == texts[1]
 

@@ -6,14 +6,15 @@ from math import ceil
 
 import numpy as np
 import pytest
-from fakes import EOG, HashSampler, ToyModel, fake_backend, random_template, write_rows
+from fakes import EOG, HashSampler, ToyModel, fake_backend, random_template, toy_vocabulary, write_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recycle_cpp.backend.measure import ExactWidths
+from recycle_cpp.decoding.chain import ChainSampler
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.metrics import RunMeter
-from recycle_cpp.decoding.samplers import ChainSampler, GreedySampler
+from recycle_cpp.decoding.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate, chain, published
@@ -192,13 +193,13 @@ def test_llama_cpps_own_chain_gives_the_text_of_plain_decoding(seed: int, shape:
     runs = Runs(model, shape, garbage_matrix(rng, model.n_vocab, 0.5), n_ctx=100)
     for _ in range(2):
         prompt = rng.integers(1, 40, 10).tolist()
-        runs.check(prompt, lambda prompt=prompt: ChainSampler(options, model.n_vocab, prompt), max_tokens=25)
+        runs.check(prompt, lambda prompt=prompt: ChainSampler(options, toy_vocabulary(), prompt), max_tokens=25)
 
 
 def test_the_penalty_and_the_seed_change_the_text_so_that_the_tests_above_mean_something() -> None:
     model, prompt = ToyModel(1, eog=-50), list(range(1, 12))
     texts = [
-        model.plain_text(prompt, ChainSampler(options, model.n_vocab, prompt), n_ctx=100, max_tokens=25)[0]
+        model.plain_text(prompt, ChainSampler(options, toy_vocabulary(), prompt), n_ctx=100, max_tokens=25)[0]
         for options in (
             SamplingOptions(repeat_penalty=1.0001),
             SamplingOptions(repeat_penalty=1.3),

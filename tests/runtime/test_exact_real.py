@@ -12,6 +12,7 @@ from real_prompts import PROMPTS
 
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.decoding.engine import Request
+from recycle_cpp.decoding.protocol import Sampler
 from recycle_cpp.drafting.drafter import PlainDrafter
 from recycle_cpp.runtime import Runtime
 from recycle_cpp.types import Completion, GenerateOptions, SamplingOptions
@@ -68,7 +69,7 @@ def test_another_seed_gives_another_text(smollm: Runtime) -> None:
     assert len(texts) == 2
 
 
-class Recorder:
+class Recorder(Sampler):
     """A greedy sampler that keeps the rows it was shown."""
 
     def __init__(self) -> None:
@@ -77,9 +78,6 @@ class Recorder:
     def sample(self, logits: np.ndarray, best: int) -> int:
         self.rows.append(logits.copy())
         return best
-
-    def close(self) -> None:
-        pass
 
 
 def plain_rows(runtime: Runtime, prompt: str) -> np.ndarray:

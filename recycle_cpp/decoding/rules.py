@@ -1,0 +1,115 @@
+"""llama.cpp's grammar: read once, then asked which tokens may follow, and told which do."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recycle_cpp.backend.library import load_library
+from recycle_cpp.decoding.complaints import captured_complaints
+from recycle_cpp.decoding.gbnf import check_gbnf
+from recycle_cpp.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from recycle_cpp.backend.model import SamplerVocabulary
+    from recycle_cpp.decoding.candidates import Candidates
+
+_LONGEST_COMPLAINT = 160
+_PARSERS_OWN = b"parse: error parsing grammar: "
+
+
+class Rules:
+    """A grammar as far as the text has come: its state moves with every token that it accepts.
+
+    It must never accept what it does not allow: llama.cpp would end the process.
+    """
+
+    def __init__(self, handle: int, vocab: SamplerVocabulary, buffer: Candidates) -> None:
+        """Take over llama.cpp's handle, and share a buffer for questions."""
+        self._c = load_library().c
+        self._handle: int | None = handle
+        self._vocab = vocab
+        self._buffer = buffer
+        self._ends = frozenset(vocab.eog)
+
+    @classmethod
+    def read(cls, text: str, root: str, vocab: SamplerVocabulary, buffer: Candidates) -> Rules:
+        """Read GBNF.
+
+        Raises:
+            UsageError: if llama.cpp cannot, with its own complaint.
+        """
+        data, name = _encoded(text, "text"), _encoded(root, "root")
+        check_gbnf(text)
+        library = load_library()
+        library.log.forget()
+        with captured_complaints() as captured:
+            handle = library.c.llama_sampler_init_grammar(vocab.handle, data, name)
+        complaint, others = _split(captured.text, data)
+        if others:
+            os.write(2, others)
+        library.log.raise_interrupt()
+        if not handle:
+            raise UsageError(f"the grammar cannot be read: {complaint or library.log.why()}")
+        return cls(handle, vocab, buffer)
+
+    def allowed(self, tokens: Sequence[int] | NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return bool[n], which of int32[n] tokens may come next; they share the work."""
+        self._buffer.fill_with(np.asarray(tokens, np.int32))
+        self.apply(self._buffer)
+        return self._buffer.values == 0
+
+    def apply(self, candidates: Candidates) -> None:
+        """Give -inf to all candidates that may not come next."""
+        self._c.llama_sampler_apply(self._handle, ctypes.byref(candidates.array))
+
+    def accept(self, token: int) -> None:
+        """Move on by an allowed token; behind an end-of-generation token nothing comes."""
+        if token not in self._ends:
+            self._c.llama_sampler_accept(self._handle, token)
+
+    def copy(self) -> Rules:
+        """Return the same rules in the same state, to go on apart."""
+        return Rules(self._c.llama_sampler_clone(self._handle), self._vocab, self._buffer)
+
+    def close(self) -> None:
+        """Free the memory. Safe to call twice."""
+        if self._handle:
+            self._c.llama_sampler_free(self._handle)
+            self._handle = None
+
+    def __del__(self) -> None:
+        """Free the rules of a run that was abandoned."""
+        if hasattr(self, "_handle"):
+            self.close()
+
+
+def _encoded(text: str, what: str) -> bytes:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the grammar's {what} has an unpaired surrogate at character {error.start}: remove it"
+        ) from None
+    if b"\0" in data:
+        raise UsageError(f"the grammar's {what} has a NUL at character {text.index(chr(0))}: remove it")
+    return data
+
+
+def _split(said: bytes, source: bytes) -> tuple[str, bytes]:
+    """Return the parser's complaint on one short line, and what was not said by it."""
+    start = said.find(_PARSERS_OWN)
+    if start < 0:
+        return "", said
+    end = said.find(b"\n\n" + source, start)
+    stop = len(said) if end < 0 else end + 2 + len(source) + 1
+    line = " ".join(said[start + len(_PARSERS_OWN) : end if end >= 0 else None].decode("utf-8", "replace").split())
+    line = line if len(line) <= _LONGEST_COMPLAINT else line[:_LONGEST_COMPLAINT] + "..."
+    return line, said[:start] + said[stop:]

@@ -1,0 +1,148 @@
+"""Grammars that a trigger puts in force: the text before it is free."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from recycle_cpp.backend.library import load_library
+from recycle_cpp.errors import UsageError
+
+if TYPE_CHECKING:
+    from recycle_cpp.backend.model import SamplerVocabulary
+    from recycle_cpp.decoding.rules import Rules
+    from recycle_cpp.types import Grammar
+
+_LEADS = ("", "\n", "a")  # text before a part that is to be tokenized as it stands in the middle of a text
+
+
+class Pieces:
+    """The bytes of tokens, names of control tokens included, as llama.cpp's grammars see them."""
+
+    def __init__(self, vocab: SamplerVocabulary) -> None:
+        self._c = load_library().c
+        self._handle = vocab.handle
+        self._buffer = ctypes.create_string_buffer(256)
+
+    def of(self, token: int) -> bytes:
+        """Return the bytes of a token."""
+        arguments = token, self._buffer, len(self._buffer), 0, True
+        n = self._c.llama_token_to_piece(self._handle, *arguments)
+        if n < 0:
+            self._buffer = ctypes.create_string_buffer(-n)
+            return self.of(token)
+        return self._buffer.raw[:n]
+
+    def tokens_of(self, data: bytes) -> list[int] | None:
+        """Return tokens whose bytes are these and no others; None if none are found."""
+        for lead in _LEADS:
+            tokens = self._tokenize(lead.encode() + data)
+            for i in range(len(tokens)):
+                if b"".join(self.of(token) for token in tokens[i:]) == data:
+                    return tokens[i:]
+        return None
+
+    def _tokenize(self, data: bytes) -> list[int]:
+        size = len(data) + 8
+        tokens = (ctypes.c_int32 * size)()
+        n = self._c.llama_tokenize(self._handle, data, len(data), tokens, size, False, True)
+        return list(tokens[: max(0, n)])
+
+
+class Trigger:
+    """Waits for a trigger, then says where the grammar stands.
+
+    llama.cpp's own lazy grammars end the process where the text from the trigger on is not what the rules allow, and
+    search all of the text again at every token. So the waiting is done here, and the rules are llama.cpp's.
+    """
+
+    def __init__(self, grammar: Grammar, rules: Rules, vocab: SamplerVocabulary) -> None:
+        """Take the rules in their first state.
+
+        Raises:
+            UsageError: if the rules do not allow one of their triggers.
+        """
+        self._rules = rules
+        self._pieces = Pieces(vocab)
+        self._texts = [_encoded(text) for text in grammar.triggers]
+        self._tokens = frozenset(grammar.trigger_tokens)
+        self._longest = max((len(text) for text in self._texts), default=1)
+        self._text = bytearray()
+        self._ends: list[tuple[int, int]] = []  # tokens so far, and where each ends in the text
+        self._check(vocab)
+
+    def _check(self, vocab: SamplerVocabulary) -> None:
+        for token in self._tokens:
+            if token >= vocab.n_vocab:
+                raise UsageError(
+                    f"the grammar has the trigger token {token}; give tokens from 0 to {vocab.n_vocab - 1}"
+                )
+            if self._walk([token]) is None:
+                raise UsageError(f"the grammar does not begin with its trigger token {token}: let its root do so")
+        for text in self._texts:
+            if self._walk_bytes(text) is None:
+                raise UsageError(f"the grammar does not begin with its trigger {text.decode()!r}: let its root do so")
+
+    def allows(self, token: int) -> bool:
+        """Return whether a token may come next: one that completes a trigger must follow the rules from there on."""
+        start = self._start(token)
+        return start is None or self._from(start, token) is not None
+
+    def accept(self, token: int) -> Rules | None:
+        """Take note of an allowed token; return the rules from the token on that puts them in force."""
+        start = self._start(token)
+        if start is not None:
+            return self._from(start, token)
+        self._text += self._pieces.of(token)
+        self._ends.append((token, len(self._text)))
+        return None
+
+    def _start(self, token: int) -> int | None:
+        """Return where in the text the grammar's part begins if a token comes next; None if it is still free."""
+        n = len(self._text)
+        if token in self._tokens:
+            return n
+        tail = bytes(self._text[max(0, n - self._longest + 1) :])
+        before = n - len(tail)
+        tail += self._pieces.of(token)
+        for text in self._texts:  # the first one that is there counts, as in llama.cpp
+            found = tail.find(text)
+            if found >= 0:
+                return before + found
+        return None
+
+    def _from(self, start: int, token: int) -> Rules | None:
+        """Return the rules behind the text from its start on and a token; None if they do not allow it."""
+        known = [*self._ends, (token, len(self._text) + len(self._pieces.of(token)))]
+        first = next(i for i, (_, end) in enumerate(known) if end > start or i == len(known) - 1)
+        begin = known[first - 1][1] if first else 0
+        rules: Rules | None = None
+        if begin < start:
+            part = (bytes(self._text) + self._pieces.of(token))[start : known[first][1]]
+            rules = self._walk_bytes(part)
+            first += 1
+            if rules is None:
+                return None
+        return self._walk([token for token, _ in known[first:]], rules)
+
+    def _walk_bytes(self, data: bytes) -> Rules | None:
+        tokens = self._pieces.tokens_of(data)
+        return None if tokens is None else self._walk(tokens)
+
+    def _walk(self, tokens: list[int], rules: Rules | None = None) -> Rules | None:
+        """Return rules that have accepted tokens; None if they do not allow one."""
+        rules = rules or self._rules.copy()
+        for token in tokens:
+            if not rules.allowed([token])[0]:
+                return None
+            rules.accept(token)
+        return rules
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"a trigger of the grammar has an unpaired surrogate at character {error.start}: remove it"
+        ) from None
