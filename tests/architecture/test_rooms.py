@@ -37,6 +37,7 @@ MAY_IMPORT = {
 NUMBA = {file for file in FILES if file.startswith("drafting/kernels/") and not file.endswith("__init__.py")}
 NUMBA |= {"decoding/kernels.py", "backend/kernels.py"}
 LLAMA_CPP = {"decoding/samplers.py", "text/chat.py", "setup/probe.py", "bench/foreign.py"}  # and all of backend/
+LLAMA_CPP |= {"text/schema_rules.py"}
 
 
 def room_of(file: str) -> str:
