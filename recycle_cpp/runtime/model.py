@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
-import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recycle_cpp.backend.loaded import LoadedModel
 from recycle_cpp.backend.measure import PLAIN_ONLY
-from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.metrics import RunMeter
-from recycle_cpp.decoding.policy import Choice, Policy
-from recycle_cpp.decoding.samplers import make_sampler
+from recycle_cpp.decoding.policy import Choice
 from recycle_cpp.decoding.warm_up import warm_up
-from recycle_cpp.drafting.learned import Learned
 from recycle_cpp.drafting.recording import RecordingDrafter
-from recycle_cpp.errors import CancelledError, UsageError
 from recycle_cpp.models import fingerprint, resolve
 from recycle_cpp.models.folders import cache_folder
 from recycle_cpp.models.learned_files import LearnedFile
-from recycle_cpp.runtime.answering import Answering, cancelled, joined
+from recycle_cpp.runtime.answering import joined
 from recycle_cpp.runtime.chats import chat_chunks, chat_options, joined_chat
 from recycle_cpp.runtime.prompts import Prompts
-from recycle_cpp.runtime.turns import Turns
-from recycle_cpp.text.answer import AnswerText
+from recycle_cpp.runtime.requests import Job, Requests
 from recycle_cpp.types import GenerateOptions, LoadOptions
 
 if TYPE_CHECKING:
@@ -34,8 +26,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from recycle_cpp.backend.cost import Curve
-    from recycle_cpp.decoding.prefix import Reuse
-    from recycle_cpp.decoding.protocol import Sampler
     from recycle_cpp.runtime.prompts import Prompt
     from recycle_cpp.types import ChatChunk, ChatCompletion, Chunk, Completion, FloatArray, IntArray, Message
 
@@ -56,14 +46,8 @@ class Runtime:
         self.name = name
         self.path = path
         self._loaded = loaded
-        self._engine = Engine(loaded.backend)
-        self._policy = Policy(loaded)
-        self._learned = Learned(self._policy.knowledge, kept, loaded.fingerprint)
-        self._notes = [note for note in [self._learned.load()] if note]
         self._prompts = Prompts(name, loaded.model)
-        self._turns = Turns()
-        self._streams: weakref.WeakSet[Generator[object, None, None]] = weakref.WeakSet()
-        self._closed = False
+        self._requests = Requests(loaded, kept)
 
     @classmethod
     def load(cls, model: str, options: LoadOptions | None = None, say: Callable[[str], None] = _silent) -> Runtime:
@@ -121,12 +105,12 @@ class Runtime:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how requests were decoded so far, one line each."""
-        return tuple(self._notes)
+        return tuple(self._requests.notes)
 
     @property
     def draft_state_bytes(self) -> int:
         """Bytes of everything that drafting has learned and may learn."""
-        return self._policy.knowledge.nbytes
+        return self._requests.knowledge_bytes
 
     @property
     def prompts(self) -> Prompts:
@@ -135,7 +119,7 @@ class Runtime:
         Raises:
             UsageError: if the model is closed.
         """
-        self._require_open()
+        self._requests.require_open()
         return self._prompts
 
     def tokenize(self, prompt: Prompt, *, raw: bool = False) -> list[int]:
@@ -148,16 +132,11 @@ class Runtime:
 
     def forget(self) -> None:
         """Drop what drafting has learned, and the cached prompt; what is kept on disk stays until more is learned."""
-        with self._turns.hold():
-            self._require_open()
-            self._policy.knowledge.reset()
-            self._engine.keep(0)
+        self._requests.forget(learned=True)
 
     def forget_prompt(self) -> None:
         """Drop the cached prompt; what drafting has learned stays."""
-        with self._turns.hold():
-            self._require_open()
-            self._engine.keep(0)
+        self._requests.forget(learned=False)
 
     def generate(
         self, prompt: Prompt, options: GenerateOptions | None = None, *, cancel: threading.Event | None = None
@@ -184,7 +163,7 @@ class Runtime:
             PromptTooLongError: if it does not fit the context.
         """
         options = options or GenerateOptions()
-        return self._open(self.tokenize(prompt, raw=options.raw), options, cancel)
+        return self._requests.open(Job(self.tokenize(prompt, raw=options.raw), options, cancel))
 
     def chat(
         self,
@@ -215,9 +194,10 @@ class Runtime:
             PromptTooLongError: if they do not fit the context.
         """
         asked = chat_options(options)
-        tokens, parts = self.prompts.open_chat(messages, asked)
-        chunks = chat_chunks(self._open(tokens, asked, cancel), parts)
-        self._streams.add(chunks)
+        chat = self.prompts.open_chat(messages, asked)
+        job = Job(chat.tokens, replace(asked, grammar=chat.grammar), cancel, chat.shown)
+        chunks = chat_chunks(self._requests.open(job), chat.parts)
+        self._requests.close_with(chunks)
         return chunks
 
     def record(self, prompt: Prompt, options: GenerateOptions | None = None) -> tuple[Completion, IntArray, FloatArray]:
@@ -234,92 +214,12 @@ class Runtime:
         options = options or GenerateOptions()
         recorder = RecordingDrafter()
         choice = Choice(recorder, PLAIN_ONLY, "")
-        chunks = list(self._open(self.tokenize(prompt, raw=options.raw), options, None, choice))
+        chunks = list(self._requests.open(Job(self.tokenize(prompt, raw=options.raw), options, choice=choice)))
         return joined(chunks), recorder.top, recorder.values
-
-    def _open(
-        self,
-        prompt: Sequence[int],
-        options: GenerateOptions,
-        cancel: threading.Event | None,
-        choice: Choice | None = None,
-    ) -> Generator[Chunk, None, None]:
-        self._engine.check(prompt, self._shift_keep(prompt, options))
-        stream = self._run(prompt, options, cancel, choice)
-        self._streams.add(stream)
-        return stream
-
-    def _run(
-        self,
-        prompt: Sequence[int],
-        options: GenerateOptions,
-        cancel: threading.Event | None,
-        choice: Choice | None,
-    ) -> Generator[Chunk, None, None]:
-        start = time.perf_counter()
-        try:
-            with self._turns.hold(cancel):
-                self._require_open()
-                choice = choice or self._chosen(options)
-                start = time.perf_counter()
-                evaluated = self._engine.prepare(prompt, reuse=_reuse(options, choice), cancel=cancel)
-                meter = RunMeter(evaluated, time.perf_counter() - start)
-                sampler = make_sampler(options, self._loaded.model.sampler_vocabulary(self.n_ctx), prompt)
-                answering = Answering(
-                    self._engine,
-                    self._request(prompt, options, choice, sampler),
-                    AnswerText(self._loaded.model, options.stop),
-                    meter,
-                    is_eog=self._loaded.backend.is_eog,
-                    prompt_tokens=len(prompt),
-                    cached_tokens=len(prompt) - 1 - evaluated,
-                    cancel=cancel,
-                )
-                try:
-                    for chunk in answering.chunks():
-                        yield chunk
-                        self._turns.resume()
-                finally:
-                    sampler.close()
-                    self._learned.save_if_due()  # the last chunk is out: nobody waits for this
-        except CancelledError:
-            yield cancelled(len(prompt), RunMeter(0, time.perf_counter() - start))
-
-    def _request(self, prompt: Sequence[int], options: GenerateOptions, choice: Choice, sampler: Sampler) -> Request:
-        return Request(
-            choice.drafter,
-            sampler,
-            options.max_tokens,
-            choice.exact,
-            self._shift_keep(prompt, options),
-            options.logprobs,
-        )
-
-    def _shift_keep(self, prompt: Sequence[int], options: GenerateOptions) -> int | None:
-        """Return how many tokens a shift keeps: the one that begins every text, too. None never shifts."""
-        if not options.context_shift:
-            return None
-        return min(len(prompt), options.n_keep + (prompt[:1] == [self._loaded.model.bos]))
-
-    def _chosen(self, options: GenerateOptions) -> Choice:
-        choice = self._policy.choose(options)
-        if choice.note and choice.note not in self._notes:
-            self._notes.append(choice.note)
-        return choice
 
     def close(self) -> None:
         """Free the memory; streams end, one that another thread is reading at its end. Safe to call twice."""
-        self._closed = True
-        for stream in list(self._streams):
-            with contextlib.suppress(ValueError):  # another thread is reading it: wait for its turn to end
-                stream.close()
-        with self._turns.hold():
-            self._learned.save()
-            self._loaded.close()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise UsageError("the model is closed: load it again")
+        self._requests.close()
 
     def __enter__(self) -> Runtime:
         return self
@@ -328,10 +228,3 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _reuse(options: GenerateOptions, choice: Choice) -> Reuse:
-    """Return what of the cache may serve a request."""
-    if options.exact:
-        return "fresh"
-    return "plain" if choice.exact is not None else "all"

@@ -5,20 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from operator import index
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex, TypeAlias, cast
 
 from recycle_cpp.errors import UsageError
+from recycle_cpp.text.answer import shown_pieces
 from recycle_cpp.text.chat import ChatTemplate
+from recycle_cpp.text.grammars import tool_grammar
 from recycle_cpp.types import Message
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.model import LlamaModel
     from recycle_cpp.text.parts import AnswerParts
-    from recycle_cpp.types import ChatOptions
+    from recycle_cpp.types import ChatOptions, Grammar
 
 _WANTED = "is no text and no list of Message or of tokens: give one of them"
 
 Prompt: TypeAlias = str | Sequence[int] | Sequence[Message]
+
+
+class OpenChat(NamedTuple):
+    """A chat that is ready to be answered.
+
+    Attributes:
+        tokens: its prompt.
+        parts: tells the parts of its answer apart.
+        grammar: what the answer may be: as asked for, or what makes calls of tools whole.
+        shown: bytes of control tokens that mark parts, which are no text otherwise.
+    """
+
+    tokens: list[int]
+    parts: AnswerParts
+    grammar: Grammar | None
+    shown: dict[int, bytes]
 
 
 class Prompts:
@@ -61,24 +79,30 @@ class Prompts:
                 raise UsageError(f"the vocabulary has no token {token}: give tokens from 0 to {n_vocab - 1}")
         return tokens
 
-    def open_chat(self, messages: Sequence[Message], options: ChatOptions) -> tuple[list[int], AnswerParts]:
-        """Return a chat's tokens, and what tells the parts of its answer apart.
+    def open_chat(self, messages: Sequence[Message], options: ChatOptions) -> OpenChat:
+        """Return a chat's tokens, and what its answer is to be read with.
 
         Raises:
             UsageError: if they are no messages, or the template refuses them or the tools.
         """
         if isinstance(messages, str) or not all(isinstance(message, Message) for message in messages):
             raise UsageError("a chat is a list of Message: messages_from makes one of OpenAI's dicts")
+        template = self.template
         tools = () if options.tool_choice == "none" else options.tools
-        rendered = self.template.render(
+        rendered = template.render(
             messages,
             tools=tools,
             tool_choice=options.tool_choice,
             continue_last=options.continue_last,
             template_values=options.template_values,
         )
-        parts = self.template.answer_parts(rendered, messages, tools=tools, continue_last=options.continue_last)
-        return self.chat_tokens(rendered), parts
+        parts = template.answer_parts(rendered, messages, tools=tools, continue_last=options.continue_last)
+        if options.grammar is not None and tools and options.tool_choice != "auto":
+            raise UsageError(f"tool_choice is {options.tool_choice!r} and there is a grammar: leave one of them out")
+        grammar = options.grammar or tool_grammar(
+            template.family, tools, options.tool_choice, in_reasoning=parts.in_reasoning
+        )
+        return OpenChat(self.chat_tokens(rendered), parts, grammar, shown_pieces(self._model, template.family.marks))
 
     def chat_tokens(self, rendered: str) -> list[int]:
         """Return the tokens of a prompt that the chat template has rendered."""

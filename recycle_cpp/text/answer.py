@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from recycle_cpp.text.detokenizer import Detokenizer
 from recycle_cpp.text.stops import StopMachine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from recycle_cpp.types import Vocabulary
+
+
+class SpecialVocabulary(Protocol):
+    """A tokenizer that can also tell the text of control tokens."""
+
+    def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
+        """Return the token ids of a text."""
+
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """Return the bytes that a token adds to the text; control tokens add none unless `special`."""
+
+
+def shown_pieces(vocabulary: SpecialVocabulary, marks: Iterable[str]) -> dict[int, bytes]:
+    """Return the control tokens among a family's marks and their bytes, for an AnswerText whose parts matter.
+
+    Control tokens add nothing to a text, so without this a mark that is one could not be seen.
+    """
+    shown = {}
+    for mark in marks:
+        for token in vocabulary.tokenize(mark, add_special=False, parse_special=True):
+            if not vocabulary.piece(token):
+                shown[token] = vocabulary.piece(token, special=True)
+    return shown
 
 
 class AnswerText:
@@ -19,8 +44,17 @@ class AnswerText:
     once, also after a stop.
     """
 
-    def __init__(self, vocabulary: Vocabulary, stops: tuple[str, ...] = ()) -> None:
-        self._detokenizer = Detokenizer(vocabulary)
+    def __init__(
+        self, vocabulary: Vocabulary, stops: tuple[str, ...] = (), shown: Mapping[int, bytes] | None = None
+    ) -> None:
+        """Begin a text.
+
+        Args:
+            vocabulary: knows what each token adds; end-of-generation tokens are not to be pushed.
+            stops: texts that end it.
+            shown: bytes of control tokens that are to be text all the same, as `shown_pieces` finds them.
+        """
+        self._detokenizer = Detokenizer(vocabulary, shown)
         self._machine = StopMachine(stops)
 
     @property

@@ -6,6 +6,8 @@ import codecs
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from recycle_cpp.types import Vocabulary
 
 
@@ -16,13 +18,16 @@ class Detokenizer:
     `whole.decode("utf-8", "replace")`.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, shown: Mapping[int, bytes] | None = None) -> None:
+        """Begin a text; `shown` has the bytes of tokens that add others than the vocabulary says."""
         self._vocabulary = vocabulary
+        self._shown = shown or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
         """Return the text that has become certain with this token; empty while a character is incomplete."""
-        return self._decoder.decode(self._vocabulary.piece(token))
+        shown = self._shown.get(token)
+        return self._decoder.decode(self._vocabulary.piece(token) if shown is None else shown)
 
     def flush(self) -> str:
         """Return what is left at the end: U+FFFD for an incomplete character, else nothing."""

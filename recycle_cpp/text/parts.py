@@ -76,6 +76,11 @@ class AnswerParts:
         self._unclosed = ""  # a closing mark that belongs to what turned out to be no call
         self._out: list[Parts] = []
 
+    @property
+    def in_reasoning(self) -> bool:
+        """Whether what comes next is thinking, as far as is certain."""
+        return self._thinking
+
     def push(self, text: str) -> Parts:
         """Return what has become certain with this piece of text."""
         self._held += text

@@ -36,7 +36,7 @@ MAY_IMPORT = {
 }
 NUMBA = {file for file in FILES if file.startswith("drafting/kernels/") and not file.endswith("__init__.py")}
 NUMBA |= {"decoding/kernels.py", "backend/kernels.py"}
-LLAMA_CPP = {"text/chat.py", "setup/probe.py", "bench/foreign.py"}  # and all of backend/
+LLAMA_CPP = {"text/chat.py", "text/schema_rules.py", "setup/probe.py", "bench/foreign.py"}  # and all of backend/
 
 
 def room_of(file: str) -> str:

@@ -48,7 +48,7 @@ class RealRuns:
     """Runs on one engine, with a matrix of their own."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.engine: Engine = runtime._engine
+        self.engine: Engine = runtime._requests._engine
         self.loaded = runtime._loaded
         self.matrix = AdjacencyMatrix(runtime.n_vocab)
 

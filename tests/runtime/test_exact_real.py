@@ -82,7 +82,7 @@ class Recorder(Sampler):
 
 def plain_rows(runtime: Runtime, prompt: str) -> np.ndarray:
     """Decode plainly once more and return every row that a token was chosen from."""
-    recorder, engine = Recorder(), runtime._engine
+    recorder, engine = Recorder(), runtime._requests._engine
     engine.prepare(runtime.tokenize(prompt), reuse="plain")
     steps = engine.steps(Request(PlainDrafter(), recorder, MAX_TOKENS, ExactWidths(1, 0)))
     assert all(step.width == 1 for step in steps)

@@ -32,7 +32,7 @@ def answer(runtime: Runtime, prompt: str = PROMPTS[0], options: GenerateOptions 
 
 
 def rows(runtime: Runtime) -> int:
-    return runtime._policy.knowledge.matrix.n_rows
+    return runtime._requests._policy.knowledge.matrix.n_rows
 
 
 def test_a_second_runtime_starts_warm_with_the_same_text(open_in) -> None:
@@ -58,11 +58,11 @@ def test_auto_drafting_keeps_all_that_it_learns(open_in) -> None:
     auto = GenerateOptions(max_tokens=40)
     with open_in() as first:
         answer(first, options=auto)
-        knowledge = first._policy.knowledge
+        knowledge = first._requests._policy.knowledge
         count, rate = knowledge.suffix.count, knowledge.calibration.belief.trials.sum()
         assert min(count, rate) > 50
     with open_in() as second:
-        knowledge = second._policy.knowledge
+        knowledge = second._requests._policy.knowledge
         assert knowledge.suffix.count == count
         assert 0 < knowledge.calibration.belief.trials.sum() <= rate
         answer(second, PROMPTS[8], auto)
@@ -116,7 +116,7 @@ def test_forgetting_in_a_runtime_leaves_the_file(open_in) -> None:
 def test_what_was_learned_is_saved_after_the_last_chunk_and_of_two_runtimes_the_last_wins(open_in) -> None:
     first, second = open_in(), open_in()
     file = LearnedFile.of_user(str(first.facts["fingerprint"]))
-    first._learned._interval = 0.0
+    first._requests._learned._interval = 0.0
     stream = first.stream(PROMPTS[0], CHAIN)
     for _chunk in stream:
         assert file.read() is None, "while the text comes nothing is written"

@@ -18,8 +18,8 @@ class GgufVocabulary:
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
         return self.llama.tokenize(text.encode(), add_bos=add_special, special=parse_special)
 
-    def piece(self, token: int) -> bytes:
-        return self._bytes_of(token, special=False)
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        return self._bytes_of(token, special=special)
 
     def special_text(self, token: int) -> str:
         return self._bytes_of(token, special=True).decode() if token >= 0 else ""

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 import pytest
 from pieces import PieceVocabulary
 
-from recycle_cpp.text.answer import AnswerText
+from recycle_cpp.text.answer import AnswerText, shown_pieces
 
 
 def run(pieces: list[bytes], stops: tuple[str, ...]) -> tuple[str, int]:
@@ -74,3 +74,39 @@ def test_a_replacement_character_made_at_the_end_can_be_a_stop_string() -> None:
 
 def test_control_tokens_add_nothing() -> None:
     assert run([b"a", b"", b"b"], ()) == ("ab", 3)
+
+
+def test_a_stop_string_over_many_tokens_never_leaks_and_ends_at_the_token_that_completes_it() -> None:
+    pieces = [b"a", b"\n", b"Us", b"", b"er", b":", b" more"]  # the fourth is a control token
+    answer = AnswerText(PieceVocabulary(pieces), ("\nUser:",))
+    seen = [(answer.push(token), answer.stopped) for token in range(len(pieces))]
+    assert seen == [("a", False), *[("", False)] * 4, ("", True), ("", True)]
+    assert answer.flush() == ""
+
+
+def test_a_stop_string_in_one_accepted_token_leaves_what_stands_before_it() -> None:
+    answer = AnswerText(PieceVocabulary([b"so\n\nQ", b"x"]), ("\n\n",))
+    assert (answer.push(0), answer.stopped, answer.push(1), answer.flush()) == ("so", True, "", "")
+
+
+def test_text_held_back_for_a_stop_string_comes_with_what_flush_makes_of_half_a_character() -> None:
+    answer = AnswerText(PieceVocabulary([b"a EN", "é".encode()[:1]]), ("END",))
+    assert answer.push(0) + answer.push(1) == "a "
+    assert answer.flush() == "EN\ufffd"
+
+
+def test_control_tokens_are_text_where_they_are_to_be_shown() -> None:
+    answer = AnswerText(PieceVocabulary([b"a", b"", b"", b"b"]), ("[END]",), shown={1: b"[CALL]", 2: b"[END]"})
+    assert [answer.push(token) for token in range(4)] == ["a", "[CALL]", "", ""]
+    assert answer.matched == "[END]"
+
+
+def test_only_the_control_tokens_of_marks_are_shown() -> None:
+    class Marked(PieceVocabulary):
+        def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
+            return {"<call>": [0], "<channel>final": [1, 2]}[text]
+
+        def piece(self, token: int, *, special: bool = False) -> bytes:
+            return [b"<call>", b"<channel>" if special else b"", b"final"][token]
+
+    assert shown_pieces(Marked(), ["<call>", "<channel>final"]) == {1: b"<channel>"}

@@ -1,0 +1,42 @@
+"""Grammars as llama.cpp itself reads and follows them."""
+
+from __future__ import annotations
+
+import ctypes
+
+
+class LlamaGrammar:
+    """A grammar over a real vocabulary; the root is `root`."""
+
+    def __init__(self, vocabulary, text: str) -> None:
+        import llama_cpp
+
+        self._c = llama_cpp
+        self._vocabulary = vocabulary
+        handle = llama_cpp.llama_model_get_vocab(vocabulary.llama.model)
+        self._eog = llama_cpp.llama_vocab_eos(handle)
+        self._sampler = llama_cpp.llama_sampler_init_grammar(handle, text.encode(), b"root")
+        assert self._sampler, f"llama.cpp cannot read:\n{text}"
+
+    def takes(self, text: str) -> bool:
+        """Tell whether a text is whole by the grammar."""
+        tokens = self._vocabulary.tokenize(text, add_special=False, parse_special=True)
+        sampler = self._c.llama_sampler_clone(self._sampler)
+        try:
+            for token in [*tokens, self._eog]:
+                if not self._allows(sampler, token):
+                    return False
+                if token != self._eog:
+                    self._c.llama_sampler_accept(sampler, token)
+            return True
+        finally:
+            self._c.llama_sampler_free(sampler)
+
+    def _allows(self, sampler, token: int) -> bool:
+        data = (self._c.llama_token_data * 1)(self._c.llama_token_data(token, 0.0, 0.0))
+        array = self._c.llama_token_data_array(data, 1, -1, False)
+        self._c.llama_sampler_apply(sampler, ctypes.byref(array))
+        return data[0].logit == 0.0
+
+    def close(self) -> None:
+        self._c.llama_sampler_free(self._sampler)
