@@ -37,7 +37,7 @@ def same(one: Completion, other: Completion) -> bool:
 @pytest.fixture(scope="module")
 def plain(smollm: Runtime) -> dict[str, Completion]:
     """The texts of plain decoding, with flash attention."""
-    return {prompt: ask(smollm, prompt, "off") for prompt in PROMPTS}
+    return {prompt: ask(smollm, prompt, "off", exact=True) for prompt in PROMPTS}
 
 
 def test_exact_drafting_is_plain_decoding_to_the_byte(smollm: Runtime, plain) -> None:
@@ -56,7 +56,7 @@ def test_exact_drafting_with_a_sampler_is_plain_decoding_to_the_byte(smollm: Run
     accepted = n_changed = 0
     request = {"sampling": SAMPLINGS[name], "max_tokens": 25}
     for prompt in PROMPTS[:4]:
-        off, exact = ask(smollm, prompt, "off", **request), ask(smollm, prompt, "tree", exact=True, **request)
+        off, exact = (ask(smollm, prompt, draft, exact=True, **request) for draft in ("off", "tree"))
         assert same(exact, off), prompt
         accepted += exact.timings.draft_n_accepted
         n_changed += off.tokens != plain[prompt].tokens[:25]
@@ -83,7 +83,7 @@ class Recorder(Sampler):
 def plain_rows(runtime: Runtime, prompt: str) -> np.ndarray:
     """Decode plainly once more and return every row that a token was chosen from."""
     recorder, engine = Recorder(), runtime._requests._engine
-    engine.prepare(runtime.tokenize(prompt), reuse="plain")
+    engine.prepare(runtime.tokenize(prompt), reuse="fresh")
     steps = engine.steps(Request(PlainDrafter(), recorder, MAX_TOKENS, ExactWidths(1, 0)))
     assert all(step.width == 1 for step in steps)
     return np.array(recorder.rows)
