@@ -45,10 +45,7 @@ class GrammarSampler(Sampler):
 
     def sample(self, logits: FloatArray, best: int) -> int:
         """Return the token chosen; chain and grammar each accept it once."""
-        if self._rules is not None:
-            token = self._choose(logits, self._rules)
-        else:
-            token = self._choose_freely(logits)
+        token = self._choose_freely(logits) if self._rules is None else self._choose(logits, self._rules)
         if token != NOTHING:
             self._chain.accept(token)
             self._accept(token)
