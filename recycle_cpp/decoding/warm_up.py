@@ -9,6 +9,7 @@ import numpy as np
 
 from recycle_cpp.decoding import kernels
 from recycle_cpp.decoding.candidates import Candidates
+from recycle_cpp.decoding.pruning import Pruner
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import Limits, Outcome, TemplateDrafter
 from recycle_cpp.drafting.knowledge import Knowledge
@@ -48,6 +49,7 @@ def warm_up(say: Callable[[str], None]) -> None:
         drafter.begin([1, 2, 1, 2, 1])
         for _ in range(2):  # the second draft finds the row that the first update made
             tree = drafter.draft(1, Limits(n_past=0, width=2, depth=1))
+            drafter.narrow(Pruner().without(tree, np.arange(tree.width) > 0))
             drafter.update(Outcome(tree, top[: tree.width], values[: tree.width], [1]))
     _list_candidates()
     kernels.find_child(0, 1, tree.tokens, tree.parents)
