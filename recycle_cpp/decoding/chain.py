@@ -15,6 +15,7 @@ import numpy as np
 from recycle_cpp.backend.library import load_library
 from recycle_cpp.decoding.candidates import MOST_BEST, Candidates
 from recycle_cpp.decoding.protocol import NOTHING, Sampler
+from recycle_cpp.decoding.pruning import Pruner
 from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ class ChainSampler(Sampler):
         self._vocab = vocab
         self.plan = plan_chain(options)
         self._biases = _merged_biases(options, vocab)
-        self._forbidden = frozenset(token for token, bias in self._biases.items() if bias == -np.inf)
+        self._forbidden = np.array([token for token, bias in self._biases.items() if bias == -np.inf], np.int32)
+        self._pruner = Pruner()
         self.candidates = Candidates(vocab.n_vocab)
         self._chain = self._c.llama_sampler_chain_init(self._c.llama_sampler_chain_default_params())
         self._build()
@@ -240,8 +242,12 @@ class ChainSampler(Sampler):
             self.candidates.list_always([token])
 
     def prune(self, tree: DraftTree) -> DraftTree:
-        """Return the tree as it is, but for tokens that a bias forbids."""
-        return tree
+        """Return the tree without tokens that a bias forbids."""
+        if not len(self._forbidden) or tree.width == 1:
+            return tree
+        is_out = np.isin(tree.tokens, self._forbidden)
+        is_out[0] = False
+        return self._pruner.without(tree, is_out)
 
     def close(self) -> None:
         """Free the memory. Safe to call twice."""

@@ -9,6 +9,7 @@ import numpy as np
 from recycle_cpp.decoding.candidates import Candidates
 from recycle_cpp.decoding.chain import ChainSampler
 from recycle_cpp.decoding.protocol import NOTHING, Sampler
+from recycle_cpp.decoding.pruning import Pruner
 from recycle_cpp.decoding.rules import Rules
 from recycle_cpp.decoding.triggers import Trigger
 
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recycle_cpp.backend.model import SamplerVocabulary
-    from recycle_cpp.types import FloatArray, Grammar, SamplingOptions
+    from recycle_cpp.types import DraftTree, FloatArray, Grammar, SamplingOptions
 
 BLOCKS = (8, 128)  # best tokens that a greedy choice asks the grammar for, before it asks for all
 FEW = 4  # of these, how many first
+DEEPEST = 3  # how far down the likeliest path of a draft nodes are checked: each step costs a copy of the grammar
 
 
 class GrammarSampler(Sampler):
@@ -42,13 +44,12 @@ class GrammarSampler(Sampler):
         self._trigger = Trigger(grammar, rules, vocab) if grammar.is_lazy else None
         self._rules: Rules | None = None if grammar.is_lazy else rules
         self._chain = ChainSampler(options, vocab, prompt)
+        self._ends = frozenset(vocab.eog)
+        self._pruner = Pruner()
 
     def sample(self, logits: FloatArray, best: int) -> int:
         """Return the token chosen; chain and grammar each accept it once."""
-        if self._rules is not None:
-            token = self._choose(logits, self._rules)
-        else:
-            token = self._choose_freely(logits)
+        token = self._choose_freely(logits) if self._rules is None else self._choose(logits, self._rules)
         if token != NOTHING:
             self._chain.accept(token)
             self._accept(token)
@@ -95,6 +96,26 @@ class GrammarSampler(Sampler):
                     start = stop
             asked = start
         return NOTHING
+
+    def prune(self, tree: DraftTree) -> DraftTree:
+        """Return the tree without nodes that the grammar or a bias forbids, as far as DEEPEST of the first path."""
+        tree = self._chain.prune(tree)
+        if self._rules is None or tree.width == 1:
+            return tree
+        is_out = np.zeros(tree.width, np.bool_)
+        node, rules = 0, self._rules
+        for depth in range(DEEPEST + 1):
+            children = np.flatnonzero(tree.parents == node)
+            if not len(children):
+                break
+            allowed = rules.allowed(tree.tokens[children])
+            is_out[children[~allowed]] = True
+            if depth == DEEPEST or not allowed[0] or tree.tokens[children[0]] in self._ends:
+                break
+            node = int(children[0])
+            rules = rules.copy()
+            rules.accept(int(tree.tokens[node]))
+        return self._pruner.without(tree, is_out)
 
     def close(self) -> None:
         """Free the memory. Safe to call twice."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from recycle_cpp.types import DraftTree, FloatArray, IntArray, LogitsProcessor, StopTest
 
+HIGHEST = np.float32(1e8)  # llama.cpp sorts no higher logits; +inf is a way to say "this token"
+
 
 class HookedSampler(Sampler):
     """Hands each logits row through the caller's functions, and the result to another sampler.
@@ -82,5 +84,6 @@ def _checked(row: object, n_vocab: int) -> FloatArray:
             f"a logits processor returned {what}: let it return the float32[{n_vocab}] logits to go on with"
         )
     row = np.ascontiguousarray(row, np.float32)
-    unknown = np.isnan(row)
-    return np.where(unknown, np.float32(-np.inf), row) if unknown.any() else row
+    if np.isnan(row).any() or row.max() > HIGHEST:
+        row = np.where(np.isnan(row), np.float32(-np.inf), np.minimum(row, HIGHEST))
+    return row

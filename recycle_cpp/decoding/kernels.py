@@ -225,3 +225,43 @@ def list_best(
         values[n, 1] = row[token] if row[token] == row[token] else -np.inf
         values[n, 2] = 0.0
     return n_found + len(listed)
+
+
+@njit(cache=True, nogil=True)
+def keep_nodes(
+    tree_tokens: IntArray,
+    tree_parents: IntArray,
+    tree_depths: IntArray,
+    is_out: NDArray[np.bool_],
+    place: IntArray,
+    tokens: IntArray,
+    parents: IntArray,
+    depths: IntArray,
+) -> int:
+    """Copy the nodes of a tree but for some, and all that is below these.
+
+    Args:
+        tree_tokens: int32[W], in preorder.
+        tree_parents: int32[W].
+        tree_depths: int32[W].
+        is_out: bool[W], nodes to leave out; overwritten: those below them, too.
+        place: int32[>=W], overwritten.
+        tokens: int32[>=W], overwritten.
+        parents: int32[>=W], overwritten.
+        depths: int32[>=W], overwritten.
+
+    Returns:
+        How many are left.
+    """
+    n = 0
+    for node in range(len(tree_tokens)):
+        parent = tree_parents[node]
+        if parent >= 0 and is_out[parent]:
+            is_out[node] = True
+        if not is_out[node]:
+            tokens[n] = tree_tokens[node]
+            parents[n] = place[parent] if parent >= 0 else -1
+            depths[n] = tree_depths[node]
+            place[node] = n
+            n += 1
+    return n

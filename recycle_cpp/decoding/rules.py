@@ -47,6 +47,8 @@ class Rules:
             UsageError: if llama.cpp cannot, with its own complaint.
         """
         data, name = _encoded(text, "text"), _encoded(root, "root")
+        if not data.strip():  # llama.cpp takes that for no grammar at all
+            raise UsageError("the grammar has no text: give GBNF rules")
         check_gbnf(text)
         library = load_library()
         library.log.forget()
@@ -64,7 +66,7 @@ class Rules:
         """Return bool[n], which of int32[n] tokens may come next; they share the work."""
         self._buffer.fill_with(np.asarray(tokens, np.int32))
         self.apply(self._buffer)
-        return self._buffer.values == 0
+        return np.equal(self._buffer.values, 0)
 
     def apply(self, candidates: Candidates) -> None:
         """Give -inf to all candidates that may not come next."""

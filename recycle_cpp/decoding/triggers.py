@@ -74,9 +74,7 @@ class Trigger:
     def _check(self, vocab: SamplerVocabulary) -> None:
         for token in self._tokens:
             if token >= vocab.n_vocab:
-                raise UsageError(
-                    f"the grammar has the trigger token {token}; give tokens from 0 to {vocab.n_vocab - 1}"
-                )
+                raise UsageError(f"the grammar has trigger token {token}; give tokens from 0 to {vocab.n_vocab - 1}")
             if self._walk([token]) is None:
                 raise UsageError(f"the grammar does not begin with its trigger token {token}: let its root do so")
         for text in self._texts:

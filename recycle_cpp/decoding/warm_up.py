@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recycle_cpp.decoding import kernels
+from recycle_cpp.decoding.candidates import Candidates
+from recycle_cpp.decoding.pruning import Pruner
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import Limits, Outcome, TemplateDrafter
 from recycle_cpp.drafting.knowledge import Knowledge
@@ -48,8 +50,17 @@ def warm_up(say: Callable[[str], None]) -> None:
         drafter.begin([1, 2, 1, 2, 1])
         for _ in range(2):  # the second draft finds the row that the first update made
             tree = drafter.draft(1, Limits(n_past=0, width=2, depth=1))
+            drafter.narrow(Pruner().without(tree, np.arange(tree.width) > 0))
             drafter.update(Outcome(tree, top[: tree.width], values[: tree.width], [1]))
+    _list_candidates()
     kernels.find_child(0, 1, tree.tokens, tree.parents)
     seconds = time.perf_counter() - start
     if seconds > _SLOW_SECONDS:
         say(f"compiled the kernels in {seconds:.0f} s (kept for the next start)")
+
+
+def _list_candidates() -> None:
+    candidates = Candidates(16)
+    logits = np.zeros(16, np.float32)
+    candidates.fill(logits)
+    candidates.fill_best(logits, 2)

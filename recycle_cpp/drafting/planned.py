@@ -72,6 +72,7 @@ class PlannedDrafter(Drafter):
         self._sequence: list[int] = []
         self._record = np.zeros(2)  # drafted tokens accepted and promised of late
         self._expected = 1.0
+        self._width = 1
         self._watched = 1
         self._n_emitted = 1
 
@@ -124,7 +125,18 @@ class PlannedDrafter(Drafter):
             self._nodes,
         )
         width, self._expected, self._watched = plan.choose_width(self._nodes.probabilities, n, going_by)
+        self._width = width
         return self._arrays.lay_out(width)
+
+    def narrow(self, tree: DraftTree) -> None:
+        """Take back what was promised for nodes that are not evaluated."""
+        probabilities = self._nodes.probabilities
+        before = float(probabilities[1 : self._width].sum())
+        plan.forget_pruned(
+            tree.tokens, tree.parents, self._nodes.tokens[: self._width], self._nodes.parents, probabilities
+        )
+        kept = float(probabilities[1 : self._width].sum())
+        self._expected = 1.0 + (self._expected - 1.0) * (kept / before if before > 0 else 0.0)
 
     def update(self, outcome: Outcome) -> None:
         """Learn from a verified tree: first how right the sources were, then what they did not know."""
@@ -134,7 +146,7 @@ class PlannedDrafter(Drafter):
             truths, self._text(self._n_tail), self._sources, self._belief, self._at_root, self._scratch
         )
         plan.compare_promise(
-            outcome.tree.width, self._watched, truths, nodes.tokens, nodes.depths, nodes.probabilities, self._record
+            self._width, self._watched, truths, nodes.tokens, nodes.depths, nodes.probabilities, self._record
         )
         knowledge.learn(outcome, truths)
         self._sequence += outcome.emitted

@@ -28,3 +28,18 @@ def log_sum_exp(row: list[float]) -> float:
     if math.isinf(most):
         return most
     return most + math.log(math.fsum(math.exp(value - most) for value in numbers))
+
+
+def keep_nodes(parents: list[int], is_out: list[bool]) -> list[int]:
+    """Return the nodes that have themselves and all above them left in."""
+
+    def stays(node: int) -> bool:
+        return node < 0 or (not is_out[node] and stays(parents[node]))
+
+    return [node for node in range(len(parents)) if stays(node)]
+
+
+def list_best(row: list[float], k: int, listed: set[int]) -> set[int]:
+    """Return the tokens that must be listed: those that are, and the k best numbers of the others."""
+    others = sorted((-value, token) for token, value in enumerate(row) if token not in listed and value == value)
+    return listed | {token for _, token in others[:k]}

@@ -169,3 +169,89 @@ def test_the_child_found_is_the_references_for_any_tree(kernel, seed: int, width
 @pytest.mark.parametrize("width", EDGE_WIDTHS)
 def test_the_child_found_is_the_references_at_edge_widths(kernel, width: int) -> None:
     check_find_child(kernel, np.random.default_rng(width), width, 4)
+
+
+def run_lists(all_kernel, best_kernel, row: np.ndarray, k: int, listed: list[int]):
+    """Return what each kernel lists as pairs of a token and its logit; and check that nothing else is written."""
+    n_vocab = len(row)
+    ids = np.full((n_vocab + 1, 3), -99, np.int32)
+    values = ids.view(np.float32)
+    all_kernel(row, ids, values)
+    whole = list(zip(ids[:n_vocab, 0].tolist(), values[:n_vocab, 1].tolist(), strict=True))
+    ids[:] = -99
+    is_listed = np.zeros(n_vocab, np.bool_)
+    is_listed[listed] = True
+    maxima, best = np.full((2, min(kernels.LANES, n_vocab)), NAN, np.float32)
+    found = np.empty(n_vocab, np.int32)
+    n = best_kernel(row, k, np.array(listed, np.int32), is_listed, maxima, best, found, ids, values)
+    assert (ids[n:] == -99).all(), "the kernel wrote behind its last candidate"
+    assert (values[:n, 2] == 0).all()
+    return whole, list(zip(ids[:n, 0].tolist(), values[:n, 1].tolist(), strict=True))
+
+
+def check_lists(all_kernel, best_kernel, row: np.ndarray, k: int, listed: list[int]) -> list[tuple[int, float]]:
+    whole, some = run_lists(all_kernel, best_kernel, row, k, listed)
+    rights = [(token, -INF if math.isnan(value) else value) for token, value in enumerate(row.tolist())]
+    assert whole == rights
+    tokens = [token for token, _ in some]
+    assert tokens == sorted(set(tokens)), "a token twice, or out of order"
+    assert some == [rights[token] for token in tokens]
+    assert set(tokens) >= decoding_reference.list_best(row.tolist(), k, set(listed))
+    return some
+
+
+LISTS = list(zip(both_ways(kernels.list_all), both_ways(kernels.list_best), strict=True))
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["compiled", "python"])
+@given(
+    seed=SEEDS,
+    n_vocab=st.sampled_from(VOCABULARIES[:-2]),
+    k=st.sampled_from([1, 2, 8, 40, 255, 256, 257]),
+    n_listed=st.integers(0, 60),
+    few=st.booleans(),
+)
+def test_listed_are_those_asked_for_and_the_best_of_the_others(which, seed, n_vocab, k, n_listed, few) -> None:
+    rng = np.random.default_rng(seed)
+    row = rng.normal(0, 3, n_vocab).astype(np.float32)
+    if few:
+        row = rng.choice(np.array([-INF, -1.0, 0.0, 2.0, NAN], np.float32), n_vocab)
+    order = rng.permutation(n_vocab) if rng.uniform() < 0.5 else np.argsort(-row)  # the best ones are often listed
+    all_kernel, best_kernel = (pair.values[0] for pair in LISTS[which])
+    check_lists(all_kernel, best_kernel, row, k, sorted(order[:n_listed].tolist()))
+
+
+@pytest.mark.parametrize("width", EDGE_WIDTHS)
+@pytest.mark.parametrize("which", [0, 1], ids=["compiled", "python"])
+def test_listed_are_the_best_at_edge_widths(which: int, width: int) -> None:
+    rng = np.random.default_rng(width)
+    all_kernel, best_kernel = (pair.values[0] for pair in LISTS[which])
+    for n_listed in (0, 1, width):
+        listed = sorted(rng.permutation(600)[:n_listed].tolist())
+        check_lists(all_kernel, best_kernel, rng.normal(0, 3, 600).astype(np.float32), width, listed)
+
+
+def test_little_more_than_what_is_needed_is_listed_of_a_whole_vocabulary() -> None:
+    for n_vocab in (49_152, 151_936):
+        row = np.random.default_rng(1).normal(0, 3, n_vocab).astype(np.float32)
+        listed = sorted([*np.argsort(-row)[:30].tolist(), 7])
+        some = check_lists(kernels.list_all, kernels.list_best, row, 40, listed)
+        assert len(some) < 31 + 80
+
+
+@pytest.mark.parametrize("kernel", both_ways(kernels.keep_nodes))
+@pytest.mark.parametrize("width", EDGE_WIDTHS)
+def test_the_nodes_kept_are_the_references_at_edge_widths(kernel, width: int) -> None:
+    rng = np.random.default_rng(width)
+    tree = make_tree(rng.permutation(1000)[:width], random_parents(rng, width))
+    for share in (0.0, 0.2, 1.0):
+        is_out = rng.uniform(size=width) < share
+        is_out[0] = False
+        kept = decoding_reference.keep_nodes(tree.parents.tolist(), is_out.tolist())
+        place, tokens, parents, depths = np.full((4, width + 1), -99, np.int32)
+        n = kernel(*tree[:3], is_out, place, tokens, parents, depths)
+        assert n == len(kept)
+        assert tokens[:n].tolist() == tree.tokens[kept].tolist()
+        assert depths[:n].tolist() == tree.depths[kept].tolist()
+        assert [kept[p] if p >= 0 else -1 for p in parents[:n]] == tree.parents[kept].tolist()
+        assert (tokens[n:] == -99).all(), "the kernel wrote behind its last node"

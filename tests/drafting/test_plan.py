@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import planning_reference as slow
 import pytest
-from fakes import both_ways
+from fakes import both_ways, make_tree, path_tokens, random_parents
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,3 +122,21 @@ def test_promises_and_what_came_of_them_equal_the_reference(kernel, seed: int, n
     record = before.copy()
     run_compare(kernel, width, watched, truths, nodes, record)
     assert record == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", both_ways(kernels.forget_pruned))
+@given(seed=SEEDS, width=st.integers(1, 40))
+def test_only_nodes_on_paths_that_are_left_keep_their_promise(kernel, seed: int, width: int) -> None:
+    rng = np.random.default_rng(seed)
+    tokens, parents = rng.permutation(1000)[:width].astype(np.int32), np.array(random_parents(rng, width), np.int32)
+    tree = make_tree(tokens, parents)
+    out = set(tokens[1:][rng.uniform(size=width - 1) < 0.3].tolist())
+    paths = [path_tokens(tree, node) for node in range(width)]
+    left = [node for node in range(width) if not out & set(paths[node])]
+    row = {node: i for i, node in enumerate(left)}
+    kept_parents = np.array([row[tree.parents[node]] if node else -1 for node in left], np.int32)
+    probabilities = np.ones(width + 1, np.float32)
+    kernel(tree.tokens[left], kept_parents, tokens, parents, probabilities)
+    stays = {int(tree.tokens[node]) for node in left}
+    assert probabilities[:width].tolist() == [float(token in stays) for token in tokens.tolist()]
+    assert probabilities[width] == 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from recycle_cpp.types import FloatArray, IntArray
@@ -143,3 +143,28 @@ def compare_promise(
         record *= TRUST_MEMORY
         record[0] += accepted
         record[1] += promised
+
+
+@njit(cache=True, nogil=True)
+def forget_pruned(
+    kept_tokens: IntArray, kept_parents: IntArray, tokens: IntArray, parents: IntArray, probabilities: FloatArray
+) -> None:
+    """Promise nothing for the nodes of a tree that a part of it lacks.
+
+    Args:
+        kept_tokens: int32[V], of the part, in preorder.
+        kept_parents: int32[V].
+        tokens: int32[W], of the tree's nodes in any order in which parents come first.
+        parents: int32[>=W].
+        probabilities: float32[>=W], overwritten: 0 where a node is not in the part.
+    """
+    place = np.full(len(tokens), -1, np.int32)
+    place[0] = 0
+    for node in range(1, len(tokens)):
+        above = place[parents[node]]
+        for row in range(above + 1, len(kept_tokens) if above >= 0 else 0):
+            if kept_parents[row] == above and kept_tokens[row] == tokens[node]:
+                place[node] = row
+                break
+        if place[node] < 0:
+            probabilities[node] = 0.0
