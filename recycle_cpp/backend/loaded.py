@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from recycle_cpp.types import LoadOptions
+    from recycle_cpp.types import CacheType, LoadOptions
 
 DEFAULT_CONTEXT = 4096
 MOST_THREADS_PER_CORE = 8
@@ -97,6 +97,11 @@ class LoadedModel:
             return probe_exact_widths(context, n_ctx)
         finally:
             context.close()
+
+    @property
+    def cache_types(self) -> tuple[CacheType, CacheType]:
+        """Types of the cached keys and values."""
+        return self._options.type_k, self._options.type_v
 
     @property
     def facts(self) -> dict[str, object]:

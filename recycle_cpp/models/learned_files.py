@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recycle_cpp.models.folders import cache_folder
+from recycle_cpp.models.private_file import PARTIAL, write_private
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SUFFIX = ".learned"
-PARTIAL = ".partial"
 MOST_BYTES = 8 << 20  # of one file
 MOST_MODELS = 16  # the files changed last are kept
 STALE_SECONDS = 3600.0  # a file that is being written for longer was left by a process that is gone
@@ -75,14 +76,7 @@ class LearnedFile:
         """
         folder = self.path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(PARTIAL, f"{self.path.stem}.", folder)  # mode 0600
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(name).replace(self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_private(self.path, [data])
         _bound(folder)
 
     def remove(self) -> None:

@@ -177,7 +177,7 @@ def test_an_interrupt_in_the_middle_of_writing_leaves_the_old_file(monkeypatch) 
     def interrupted(self: Path, target: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.Path, "replace", interrupted)
+    monkeypatch.setattr(Path, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         file.write(b"new")
     assert file.read() == b"old"
