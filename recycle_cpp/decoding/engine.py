@@ -242,9 +242,10 @@ class Engine:
         self._cells.decoded(backend.n_past - len(path), rounded=tree.width > 1 and request.exact is None)
         self._tokens += tokens
         clock.append(time.perf_counter())
-        drafter.observe(tree.width, backend.n_past - len(path), clock[-1] - clock[0])
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)
+        # Choosing costs the same for every token, whatever the width: it must not make those steps that won much dear.
+        drafter.observe(tree.width, backend.n_past - len(path), times.total - times.verify)
         reason = self._finish_reason(request, path, tokens, budget)
         return Step(tuple(tokens), tree.width, times, drafter.expected, reason, logprobs)
 

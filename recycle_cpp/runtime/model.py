@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recycle_cpp.backend.loaded import LoadedModel
@@ -17,12 +18,12 @@ from recycle_cpp.runtime.answering import joined
 from recycle_cpp.runtime.chats import chat_chunks, chat_options, joined_chat
 from recycle_cpp.runtime.prompts import Prompts
 from recycle_cpp.runtime.requests import Job, Requests
+from recycle_cpp.runtime.session_file import SessionIdentity, read_session_file, save_session_file
 from recycle_cpp.types import GenerateOptions, LoadOptions
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Generator, Sequence
-    from pathlib import Path
     from types import TracebackType
 
     from recycle_cpp.backend.cost import Curve
@@ -216,6 +217,26 @@ class Runtime:
         choice = Choice(recorder, PLAIN_ONLY, "")
         chunks = list(self._requests.open(Job(self.tokenize(prompt, raw=options.raw), options, choice=choice)))
         return joined(chunks), recorder.top, recorder.values
+
+    def save_session(self, path: str | Path, messages: Sequence[Message] = ()) -> None:
+        """Write the cache, and the messages of the chat that is in it, to a file for `restore_session`.
+
+        Raises:
+            UsageError: if it cannot be written.
+        """
+        identity = SessionIdentity.of(self._loaded)
+        save_session_file(Path(path), identity, self._requests.snapshot(), messages)
+
+    def restore_session(self, path: str | Path) -> tuple[Message, ...]:
+        """Take the cache from a file, also one of another process, and return the messages saved with it.
+
+        Raises:
+            UsageError: if it cannot be read, is damaged or does not fit this model; the cache is then as before.
+        """
+        identity = SessionIdentity.of(self._loaded)
+        state, messages = read_session_file(Path(path), identity, n_ctx=self.n_ctx, n_vocab=self.n_vocab)
+        self._requests.restore(state)
+        return messages
 
     def close(self) -> None:
         """Free the memory; streams end, one that another thread is reading at its end. Safe to call twice."""

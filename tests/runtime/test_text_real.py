@@ -51,7 +51,9 @@ def test_no_byte_of_a_stop_string_is_sent_wherever_it_stands_and_the_cache_ends_
                 assert "".join(chunk.text for chunk in chunks) == whole[: whole.find(stop)]
                 assert emitted(chunks) == list(plain.tokens[:n])
                 assert (counts(chunks[-1]), chunks[-1].finish_reason) == ((len(prompt), n), "stop")
-                assert smollm._requests._engine.prepare([*prompt, *plain.tokens[:n], 5]) == 1, "more than the rest is evaluated"
+                assert smollm._requests._engine.prepare([*prompt, *plain.tokens[:n], 5]) == 1, (
+                    "more than the rest is evaluated"
+                )
                 n_inside_a_step += len(chunks[-1].tokens) > 1
                 n_held_back += len(chunks) > 1 and chunks[-2].text == ""
     assert n_inside_a_step > 10 or smollm._loaded.exact_widths().width == 1
