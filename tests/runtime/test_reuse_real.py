@@ -140,13 +140,13 @@ def test_trees_go_on_in_a_full_context_with_words_and_keep_its_beginning(load, c
 def test_the_runtime_asks_for_what_its_options_say(load, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime: Runtime = load()
     asked: list[str] = []
-    prepare = runtime._engine.prepare
+    prepare = runtime._requests._engine.prepare
 
     def noting(prompt, **how) -> int:
         asked.append(how["reuse"])
         return prepare(prompt, **how)
 
-    monkeypatch.setattr(runtime._engine, "prepare", noting)
+    monkeypatch.setattr(runtime._requests._engine, "prepare", noting)
     for options in ({"exact": True}, {"draft": "off", "exact": True}, {"draft": "off"}, {}, {"draft": "tree"}):
         runtime.generate("Hi", GenerateOptions(max_tokens=1, **options))
     assert asked == ["fresh", "fresh", "plain", "all", "all"]
