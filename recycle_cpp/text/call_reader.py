@@ -121,7 +121,7 @@ class CallReader:
         name = json.loads(spans.get(self.syntax.name_key) or spans["function"])
         arguments = spans.get(self.syntax.arguments_key) or spans.get("arguments") or spans.get("parameters")
         if arguments is None:
-            if not self.syntax.opening:
+            if self.syntax.known_only:
                 raise ValueError("any object may have a name")
             arguments = "{}"
         if arguments.startswith('"'):  # the object as text, as OpenAI's API has it

@@ -24,6 +24,7 @@ class CallSyntax(NamedTuple):
         arguments_key: under which the JSON object has the arguments.
         around: what a call is written with inside its marks, before and behind the JSON; brackets where it is an array.
         sections: marks around all the calls of an answer.
+        known_only: whether only the name of a tool that was offered makes it a call: such text may be mere JSON, too.
     """
 
     opening: str
@@ -33,6 +34,7 @@ class CallSyntax(NamedTuple):
     arguments_key: str = "arguments"
     around: tuple[str, str] = ("", "")
     sections: tuple[str, ...] = ()
+    known_only: bool = False
 
 
 class Reasoning(NamedTuple):
@@ -71,7 +73,15 @@ class Family(NamedTuple):
 
 
 THINK = Reasoning("<think>", "</think>")
-HERMES = Family(calls=(CallSyntax("<tool_call>", "</tool_call>", around=("\n", "\n")),))
+# Small models, Qwen2.5-Coder above all, leave the marks away or take others; llama.cpp has read these, too.
+HERMES = Family(
+    calls=(
+        CallSyntax("<tool_call>", "</tool_call>", around=("\n", "\n")),
+        CallSyntax("", known_only=True),
+        CallSyntax("<tools>", "</tools>", known_only=True),
+        CallSyntax("```json", "```", known_only=True),
+    )
+)
 MISTRAL = Family(
     calls=(CallSyntax("[TOOL_CALLS]", around=("[", "]")),),
     short_ids=True,
@@ -83,7 +93,7 @@ MISTRAL_NAMED = Family(
 )
 LLAMA_3 = Family(
     calls=(
-        CallSyntax("", arguments_key="parameters"),
+        CallSyntax("", arguments_key="parameters", known_only=True),
         CallSyntax("<|python_tag|>", arguments_key="parameters"),
     )
 )

@@ -30,7 +30,8 @@ class Parts(NamedTuple):
 class AnswerParts:
     """Tells content, thinking and tool calls apart in an answer's text, however that is cut into pieces.
 
-    Marks belong to no part, and neither does the white space next to them. Thinking is only looked for where nothing
+    Marks belong to no part, and neither does the white space next to them, but for what parts one piece of content from
+    the next. Thinking is only looked for where nothing
     but white space has come since the beginning or since a mark. What begins like a tool call and turns out to be none
     is content, marks included. Text is held back only while it may still be a mark or a call, so all results depend on
     the text alone.
@@ -63,7 +64,7 @@ class AnswerParts:
         calls = family.calls if tools else ()
         self._openings = {call.opening: call for call in calls if call.opening}
         self._bare = next((call for call in calls if not call.opening), None)
-        self._closings = {call.closing for call in calls if call.closing}
+        self._closings = {call.closing for call in calls if call.closing and not call.known_only}
         sections = [section for call in calls for section in call.sections]
         self._marks = Marks((*self._openings, *self._closings, *sections, *family.wrappers))
         self._closing = Marks((family.reasoning.closing,) if family.reasoning else ())
@@ -71,6 +72,7 @@ class AnswerParts:
         self._thinking = in_reasoning and family.reasoning is not None
         self._at_start = not continued  # nothing but white space since the beginning or since a mark
         self._after_mark = self._thinking and not continued  # white space that follows is the mark's
+        self._said = continued and not in_reasoning  # whether there is content before what comes now
         self._reader: CallReader | None = None
         self._body = 0  # where, in the text held, what the reader reads begins
         self._unclosed = ""  # a closing mark that belongs to what turned out to be no call
@@ -137,7 +139,7 @@ class AnswerParts:
         if not final and (not rest or (opening and opening.startswith(rest))):
             return False
         if self._bare is not None and rest.startswith("{"):
-            self._open_call(self._bare, len(self._held) - len(rest), self._names)
+            self._open_call(self._bare, len(self._held) - len(rest))
             return True
         return None
 
@@ -157,7 +159,7 @@ class AnswerParts:
         self._say(text[:before])
         if mark in self._openings:
             self._held = text[before:]
-            self._open_call(self._openings[mark], place - before + len(mark), None)
+            self._open_call(self._openings[mark], place - before + len(mark))
         elif mark == self._unclosed:
             self._unclosed = ""
             self._say(text[before : place + len(mark)])
@@ -166,8 +168,8 @@ class AnswerParts:
             self._pass_mark(text[place + len(mark) :])
         return True
 
-    def _open_call(self, syntax: CallSyntax, body: int, known: frozenset[str] | None) -> None:
-        self._reader = CallReader(syntax, known, self._make_id)
+    def _open_call(self, syntax: CallSyntax, body: int) -> None:
+        self._reader = CallReader(syntax, self._names if syntax.known_only else None, self._make_id)
         self._body = body
 
     def _read_call(self, reader: CallReader, final: bool) -> bool:
@@ -187,10 +189,11 @@ class AnswerParts:
 
     def _say(self, text: str) -> None:
         """Add content."""
-        if self._after_mark:
+        if self._after_mark and not (self._said and text.strip()):
             text = text.lstrip()
         if text:
             self._at_start = self._after_mark = False
+            self._said = True
             self._out.append(Parts(text))
 
     def _pass_mark(self, rest: str) -> None:

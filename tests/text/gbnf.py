@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
+import numpy as np
+
 
 class LlamaGrammar:
     """A grammar over a real vocabulary; the root is `root`."""
@@ -29,6 +31,26 @@ class LlamaGrammar:
                 if token != self._eog:
                     self._c.llama_sampler_accept(sampler, token)
             return True
+        finally:
+            self._c.llama_sampler_free(sampler)
+
+    def walk(self, rng, most: int) -> str | None:
+        """Return a random text by the grammar that ends where it may; None if it has not after so many tokens."""
+        n = self._vocabulary.llama.n_vocab()
+        data = (self._c.llama_token_data * n)()
+        view = np.frombuffer(data, dtype=[("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+        sampler, pieces = self._c.llama_sampler_clone(self._sampler), []
+        try:
+            for _ in range(most):
+                view["id"], view["logit"] = np.arange(n), 0.0
+                array = self._c.llama_token_data_array(data, n, -1, False)
+                self._c.llama_sampler_apply(sampler, ctypes.byref(array))
+                allowed = view["id"][view["logit"] == 0.0]
+                if self._eog in allowed:
+                    return b"".join(pieces).decode("utf-8", "replace")
+                pieces.append(self._vocabulary.piece(token := int(rng.choice(allowed)), special=True))
+                self._c.llama_sampler_accept(sampler, token)
+            return None
         finally:
             self._c.llama_sampler_free(sampler)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import subprocess
 import sys
@@ -81,6 +82,28 @@ def test_json_mode_takes_every_object_and_nothing_else(read) -> None:
     assert [text for text in whole if not grammar.takes(text)] == []
     broken = ["[]", '"x"', "{", '{"a": 1,}', '{"a": "\n"}', "{'a': 1}", '{"a": 01}', "{} {}", '{"a": NaN}', "x{}"]
     assert [text for text in broken if grammar.takes(text)] == []
+
+
+def test_random_texts_by_a_grammar_are_json(open_vocabulary) -> None:
+    """Whatever a model prefers: strings of odd characters, escapes, halves of characters in single tokens."""
+    properties = {
+        "short": {"type": "string", "minLength": 2, "maxLength": 6},
+        "odd": {"type": "string", "pattern": "^[^a-zA-Z0-9]{1,4}\\W.$"},
+        "number": {"type": "number"},
+        "choice": {"enum": ['"', "\\", "\n", "é", None]},
+    }
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    grammar = LlamaGrammar(open_vocabulary("smollm2-135m-instruct-q4_1.gguf"), schema_grammar(schema).text)
+    rng = random.Random(0)
+    for _ in range(6):
+        text = grammar.walk(rng, 90)
+        assert text is not None
+        found = json.loads(text)
+        assert list(found) == list(properties)
+        assert 2 <= len(found["short"]) <= 6
+        assert found["choice"] in properties["choice"]["enum"]
+        assert re.search("^[^a-zA-Z0-9]{1,4}[^a-zA-Z0-9_].$", found["odd"], re.DOTALL)
+    grammar.close()
 
 
 def test_no_white_space_can_go_on_for_ever(read) -> None:

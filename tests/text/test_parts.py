@@ -50,6 +50,12 @@ ANSWERS = [
         [("get_time", '{"zone": 1}')],
     ),
     (families.HERMES, '<tool_call>{"name": "f", "arguments": {"a": 1}}}</tool_call>', "}", "", [("f", '{"a": 1}')]),
+    # As Qwen2.5-Coder 0.5B writes it, and what else small models make of the marks.
+    (families.HERMES, f'{{"name": "get_weather", "arguments": {OSLO}}}', "", "", [("get_weather", OSLO)]),
+    (families.HERMES, f'Sure:\n```json\n{{"name": "get_weather", "arguments": {OSLO}}}\n```\nOk?', "Sure:\nOk?", "",
+     [("get_weather", OSLO)]),
+    (families.HERMES, f'<tools>\n{{"name": "get_weather", "arguments": {OSLO}}}\n</tools>', "", "",
+     [("get_weather", OSLO)]),
     (families.MISTRAL, '[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Oslo"}, "id": "aB3dE6gH9"}]',
      "", "", [("get_weather", OSLO)]),
     (families.MISTRAL, '[TOOL_CALLS][{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"x": [1, 2]}}]',
@@ -100,6 +106,8 @@ NO_CALLS = [
     (families.HERMES, "a < b <tool <tool_cal"),
     (families.HERMES, "<tool_call>"),
     (families.HERMES, "<tool_call>" + '{"name": ' * 3 + "[" * 100_000),
+    (families.HERMES, '```json\n{"name": "Bob", "arguments": {}}\n``` and ```py\nx = 1\n```'),
+    (families.HERMES, '{"name": "get_time"} ```json\n{"name": "get_time"}\n``` <tools>[]</tools>'),
     (families.MISTRAL, "[TOOL_CALLS] the mark"),
     (families.MISTRAL_NAMED, "[TOOL_CALLS]" + "no name at all " * 20),
     (families.LLAMA_3, '{"name": "get_weather", "parameters": {"city": "Os'),
@@ -169,8 +177,10 @@ def test_a_text_that_goes_on_keeps_its_white_space_and_begins_neither_thinking_n
 
 def test_text_is_held_back_only_while_it_may_be_a_mark() -> None:
     answer = begin(families.HERMES)
-    shown = [answer.push(piece).content for piece in ("Hello", " ", "you ", "<to", "o", "l", "s> ", "<tool_call", "ed")]
-    assert shown == ["Hello", "", " you", "", "", "", " <tools>", "", " <tool_called"]
+    shown = [
+        answer.push(piece).content for piece in ("Hello", " ", "you ", "<to", "o", "l", "ed> ", "<tool_call", "ed")
+    ]
+    assert shown == ["Hello", "", " you", "", "", "", " <tooled>", "", " <tool_called"]
 
 
 def test_a_call_is_handed_out_as_soon_as_its_mark_is_closed() -> None:
@@ -212,7 +222,8 @@ def test_any_text_at_any_cut_gives_the_same_parts(family: Family, words: list[st
 
 def test_no_mark_of_a_family_begins_with_another_one() -> None:
     for family in ALL_FAMILIES.values():
-        for mark, other in combinations(set(family.marks) - set(family.control), 2):
+        passed_over = {*family.control, *(call.closing for call in family.calls if call.known_only)}
+        for mark, other in combinations(set(family.marks) - passed_over, 2):
             assert not mark.startswith(other)
             assert not other.startswith(mark)
 

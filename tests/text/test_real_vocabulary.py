@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from pieces import PieceVocabulary
 
-from recycle_cpp.text.answer import AnswerText
+from recycle_cpp.errors import UsageError
+from recycle_cpp.text.answer import AnswerText, shown_pieces
 from recycle_cpp.text.chat import ChatTemplate
 from recycle_cpp.text.detokenizer import Detokenizer
-from recycle_cpp.types import Message
+from recycle_cpp.types import Message, Tool
 
 MODELS = [
     "smollm2-135m-instruct-q4_1.gguf",
@@ -101,6 +102,61 @@ def test_smollm2_gets_its_default_system_message_and_control_tokens(open_vocabul
     tokens = vocabulary.tokenize(rendered, add_special=False, parse_special=True)
     assert tokens.count(vocabulary.llama.token_bos()) == rendered.count("<|im_start|>") == 3
     assert vocabulary.piece(tokens[0]) == b""
+
+
+WEATHER = Tool(
+    "get_weather",
+    "Get the current weather of a city.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+# What Qwen2.5-Coder 0.5B wrote when it was asked for the weather in Oslo, and what larger ones of the family write.
+QWEN_CALLS = [
+    '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+    '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>',
+]
+
+
+@pytest.mark.parametrize("written", QWEN_CALLS)
+def test_a_round_of_tool_calls_goes_through_qwens_own_template_and_back(open_vocabulary, written: str) -> None:
+    vocabulary = open_vocabulary(MODELS[1])
+    chat = ChatTemplate(
+        vocabulary.llama.metadata["tokenizer.chat_template"],
+        bos_token="",
+        eos_token=vocabulary.special_text(vocabulary.llama.token_eos()),
+    )
+    messages = [Message("user", "What is the weather in Oslo?")]
+    prompt = chat.render(messages, tools=[WEATHER])
+    assert '<tools>\n{"type": "function", "function": {"name": "get_weather"' in prompt
+    shown = shown_pieces(vocabulary, chat.family.marks)
+    text = AnswerText(vocabulary, shown=shown)
+    parts = chat.answer_parts(prompt, messages, tools=[WEATHER])
+    told = [
+        parts.push(text.push(token)) for token in vocabulary.tokenize(written, add_special=False, parse_special=True)
+    ]
+    told += [parts.push(text.flush()), parts.flush()]
+    [call] = [call for part in told for call in part.tool_calls]
+    assert (call.name, call.arguments) == ("get_weather", '{"city": "Oslo"}')
+    assert "".join(part.content for part in told) == ""
+    messages += [Message("assistant", "", tool_calls=(call,)), Message("tool", "12°", tool_call_id=call.id)]
+    assert chat.render(messages, tools=[WEATHER]) == (
+        f"{prompt}{QWEN_CALLS[1]}<|im_end|>\n"
+        "<|im_start|>user\n<tool_response>\n12°\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_smollm2_has_no_place_for_tools_and_says_so(open_vocabulary) -> None:
+    source = open_vocabulary(MODELS[0]).llama.metadata["tokenizer.chat_template"]
+    with pytest.raises(UsageError, match="no place for tools"):
+        ChatTemplate(source, bos_token="", eos_token="").render([Message("user", "hi")], tools=[WEATHER])
+
+
+@pytest.mark.parametrize("model", MODELS[:2])
+def test_a_last_message_is_continued_in_a_models_own_template(open_vocabulary, model: str) -> None:
+    source = open_vocabulary(model).llama.metadata["tokenizer.chat_template"]
+    chat = ChatTemplate(source, bos_token="", eos_token="")
+    asked = [Message("user", "Count.")]
+    continued = chat.render([*asked, Message("assistant", "1, 2, ")], continue_last=True)
+    assert continued == chat.render(asked) + "1, 2, "
 
 
 def _is_cut(piece: bytes) -> bool:
