@@ -8,6 +8,7 @@ import numpy as np
 
 from recycle_cpp.backend.measure import PLAIN_ONLY, ExactWidths
 from recycle_cpp.decoding.engine import Engine, Request
+from recycle_cpp.decoding.protocol import Sampler
 from recycle_cpp.decoding.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
@@ -16,7 +17,7 @@ from recycle_cpp.runtime import Runtime
 from recycle_cpp.types import Step, TokenLogprobs
 
 
-class SeededDraw:
+class SeededDraw(Sampler):
     """Draws at a temperature; one call of its own generator per token."""
 
     def __init__(self, seed: int, temperature: float = 0.8) -> None:

@@ -85,7 +85,7 @@ def test_a_long_prompt_is_cancelled_at_once_and_the_next_request_is_right(load) 
 
 
 def test_decoding_is_not_slowed_by_the_means_to_cancel_a_prompt(load) -> None:
-    context = load(n_batch=N_BATCH)._engine._backend._context
+    context = load(n_batch=N_BATCH)._requests._engine._backend._context
     asked = 0
 
     class Counting(threading.Event):
