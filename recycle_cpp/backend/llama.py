@@ -130,7 +130,9 @@ class LlamaContext:
         Raises:
             BackendError: if the model's memory cannot forget a part of a sequence (recurrent models).
         """
-        if not self._c.llama_memory_seq_rm(self._memory, seq, first, last):
+        if (seq, first, last) == (-1, 0, -1):  # a recurrent memory refuses to remove all, but not to be emptied
+            self._c.llama_memory_clear(self._memory, False)
+        elif not self._c.llama_memory_seq_rm(self._memory, seq, first, last):
             raise BackendError(f"this model's memory cannot forget positions {first} to {last}: use --draft off")
 
     def seq_cp(self, source: int, target: int, first: int, last: int) -> None:
