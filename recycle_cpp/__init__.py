@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from recycle_cpp.runtime import (
         AsyncRuntime,
         Runtime,
+        json_grammar,
         messages_from,
+        schema_grammar,
         tools_from,
     )
 
@@ -85,7 +87,9 @@ __all__ = [
     "Usage",
     "UsageError",
     "__version__",
+    "json_grammar",
     "messages_from",
+    "schema_grammar",
     "tools_from",
 ]
 
@@ -93,7 +97,9 @@ __all__ = [
 _LATE = {
     "AsyncRuntime": "recycle_cpp.runtime",
     "Runtime": "recycle_cpp.runtime",
+    "json_grammar": "recycle_cpp.runtime",
     "messages_from": "recycle_cpp.runtime",
+    "schema_grammar": "recycle_cpp.runtime",
     "tools_from": "recycle_cpp.runtime",
 }
 

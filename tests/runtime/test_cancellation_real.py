@@ -9,11 +9,12 @@ from recycle_cpp import GenerateOptions, Runtime, SamplingOptions
 
 PROMPT = "Write a long story about a fox."
 NO_END = SamplingOptions(ignore_eos=True)
+WHOLE = GenerateOptions(max_tokens=60, exact=True, sampling=NO_END)
 OPTIONS = GenerateOptions(max_tokens=300, exact=True, sampling=NO_END)
 
 
 def test_an_answer_ends_with_the_step_in_which_it_is_cancelled(smollm: Runtime) -> None:
-    whole = smollm.generate(PROMPT, GenerateOptions(max_tokens=40, exact=True, sampling=NO_END))
+    whole = smollm.generate(PROMPT, WHOLE)
     cancel = threading.Event()
     chunks = []
     for chunk in smollm.stream(PROMPT, OPTIONS, cancel=cancel):
@@ -25,7 +26,7 @@ def test_an_answer_ends_with_the_step_in_which_it_is_cancelled(smollm: Runtime) 
     tokens = [token for chunk in chunks for token in chunk.tokens]
     assert tuple(tokens) == whole.tokens[: len(tokens)]
     assert chunks[-1].usage.completion_tokens == len(tokens)
-    assert smollm.generate(PROMPT, GenerateOptions(max_tokens=40, exact=True, sampling=NO_END)).text == whole.text
+    assert smollm.generate(PROMPT, WHOLE).text == whole.text
 
 
 def test_a_whole_answer_that_is_cancelled_holds_what_there_is(smollm: Runtime) -> None:
