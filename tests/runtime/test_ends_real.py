@@ -64,8 +64,9 @@ def test_what_is_delivered_and_what_is_counted_is_what_was_asked_for(smollm: Run
     delivered = [token for chunk in chunks for token in chunk.tokens]
     assert len(delivered) == last.usage.completion_tokens == last.timings.predicted_n == max_tokens
     assert last.finish_reason == "length"
-    assert smollm._engine.tokens == (*smollm.tokenize(LONG), *delivered)
-    assert smollm._engine._backend.n_past == len(smollm.tokenize(LONG)) + max_tokens - 1
+    runs = RealRuns(smollm)
+    assert runs.engine.tokens == (*smollm.tokenize(LONG), *delivered)
+    assert runs.loaded.backend.n_past == len(smollm.tokenize(LONG)) + max_tokens - 1
 
 
 def test_budgets_are_met_inside_accepted_paths_so_that_the_test_above_means_something(smollm: Runtime) -> None:
