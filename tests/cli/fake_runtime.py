@@ -11,7 +11,7 @@ from itertools import count
 from types import ModuleType
 
 from recycle_cpp.errors import BackendError, ModelFileError
-from recycle_cpp.types import Chunk, Completion, Timings, Usage
+from recycle_cpp.types import Chunk, Completion, Grammar, Timings, TokenLogprobs, Usage
 
 TIMINGS = Timings(
     prompt_n=31,
@@ -66,10 +66,16 @@ class FakeRuntime:
         chunks = list(self.stream(prompt, options))
         text = "".join(chunk.text for chunk in chunks)
         tokens = tuple(token for chunk in chunks for token in chunk.tokens)
-        return Completion(text, tokens, "stop", USAGE, TIMINGS)
+        top = ((2, -0.25), (7, float("-inf")))
+        logprobs = [TokenLogprobs(token, -1.5, top[: options.logprobs]) for token in tokens]
+        return Completion(text, tokens, "stop", USAGE, TIMINGS, tuple(logprobs if options.logprobs is not None else ()))
+
+    def piece(self, token, *, special=False):
+        return {0: b"<s>" if special else b"", 2: b"\xf0\x9f"}.get(token, b"%d" % token)
 
 
 def answer(prompt):
+    prompt = prompt if isinstance(prompt, str) else prompt[-1].content
     if prompt == "forever":
         for _ in count():
             yield "x" * 100
@@ -83,16 +89,17 @@ def answer(prompt):
     yield from "" if prompt == "silent" else prompt
 
 
-def install(modules=sys.modules):
-    """Put a fake where the command line imports the runtime from, and return it."""
+def fake_module():
+    """Return what stands in for recycle_cpp.runtime, its runtime among it."""
     module = ModuleType("recycle_cpp.runtime")
     module.Runtime = FakeRuntime()
-    modules["recycle_cpp.runtime"] = module
-    return module.Runtime
+    module.json_grammar = lambda: Grammar("root ::= any")
+    module.schema_grammar = lambda schema: Grammar(f"root ::= {schema}")
+    return module
 
 
 if __name__ == "__main__":
     from recycle_cpp.cli.main import main
 
-    install()
+    sys.modules["recycle_cpp.runtime"] = fake_module()
     main()
