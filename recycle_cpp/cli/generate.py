@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recycle_cpp.cli import options, show
+from recycle_cpp.cli.answer_writer import AnswerWriter, color_option
 from recycle_cpp.cli.prompt import read_prompt
 from recycle_cpp.cli.sections import SectionedCommand
 from recycle_cpp.cli.text_input import argument_text
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("-f", "--file", metavar="FILE", help="Read the prompt from a file of UTF-8; - is standard input.")
 @click.option("--system", metavar="TEXT", help="A system message before the prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the text.")
+@color_option
 @click.option("--verbose", is_flag=True, help="Show settings, notes on this machine and llama.cpp's own log.")
 @options.request_options
 @options.raw_option
@@ -49,8 +50,10 @@ def generate(**params: Any) -> None:
     with Runtime.load(model, loading, show.dim) as runtime:
         if params["verbose"]:
             show.dim(f"settings: {runtime.settings}")
-        answer = _print_json if params["as_json"] else _stream_text
-        end = answer(runtime, prompt, request)
+        if params["as_json"]:
+            end: Completion | Chunk = _print_json(runtime, prompt, request)
+        else:
+            end = _stream_text(runtime, prompt, request, AnswerWriter(params["color"]))
         if params["verbose"] or request.exact:
             show.notes(runtime.notes)
         show.statistics(runtime.name, end, request.draft)
@@ -76,26 +79,20 @@ def _print_json(runtime: Runtime, prompt: str | list[Message], request: Generate
     return completion
 
 
-def _stream_text(runtime: Runtime, prompt: str | list[Message], request: GenerateOptions) -> Chunk:
+def _stream_text(
+    runtime: Runtime, prompt: str | list[Message], request: GenerateOptions, writer: AnswerWriter
+) -> Chunk:
     """Print an answer as it comes and return its last chunk."""
     last: Chunk | None = None
-    last_text = ""
     # Closed here, not when it is collected: the stream must end before the runtime that it runs on.
     with contextlib.closing(runtime.stream(prompt, request)) as stream:
         try:
             for chunk in stream:
                 last = chunk
-                last_text = chunk.text or last_text
-                _write(chunk.text)
+                writer.write(chunk.text, chunk.pieces, chunk.n_accepted)
         except RecycleError:
-            _write("\n" if last_text else "")  # the error is a line of its own on a terminal
+            writer.end(always=False)  # the error is a line of its own on a terminal
             raise
-    _write("" if last_text.endswith("\n") else "\n")
+    writer.end()
     assert last is not None, "even an empty answer has a last chunk"
     return last
-
-
-def _write(text: str) -> None:
-    if text:
-        sys.stdout.write(text)
-        sys.stdout.flush()

@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -49,6 +50,12 @@ def notes(lines: Iterable[str]) -> None:
         dim(f"note: {line}")
 
 
+def error(message: str) -> None:
+    """Write an error to standard error as one line, whatever is in its message."""
+    with contextlib.suppress(OSError):  # nobody reads it: an exit status still tells
+        print(f"error: {printable(' '.join(message.splitlines()))}", file=sys.stderr, flush=True)
+
+
 def dim(line: str) -> None:
     """Write a line to standard error, dim on a terminal."""
     line = printable(line)
@@ -60,6 +67,12 @@ def dim(line: str) -> None:
     from rich.text import Text
 
     Console(stderr=True).print(Text(line, style="dim"), soft_wrap=True)
+
+
+def told(text: str) -> None:
+    """Write a text of several lines to standard error; it can do nothing to a terminal."""
+    with contextlib.suppress(OSError):
+        print(defused(text), file=sys.stderr, flush=True)
 
 
 def completion_json(completion: Completion, token_text: Callable[[int], str]) -> None:
@@ -123,7 +136,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def printable(text: str) -> str:
     """Return a text as one line that can do nothing to a terminal: other characters are shown as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def defused(text: str) -> str:
+    """Return a text whose control characters, but for newlines and tabs, are shown as escapes."""
+    return "".join(_escape(c) if category(c) == "Cc" and c not in "\n\t" else c for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _tokens(count: int) -> str:

@@ -1,17 +1,18 @@
-"""A runtime without a model, for the command line: the prompt says what it answers.
+"""A runtime without a model, for the command line: the prompt, or the last message, says what it answers.
 
 Run as a script it is the command line on that runtime.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from itertools import count
 from types import ModuleType
 
-from recycle_cpp.errors import BackendError, ModelFileError
-from recycle_cpp.types import Chunk, Completion, Grammar, Timings, TokenLogprobs, Usage
+from recycle_cpp.errors import BackendError, ModelFileError, PromptTooLongError, UsageError
+from recycle_cpp.types import ChatChunk, Chunk, Completion, Grammar, Message, Timings, TokenLogprobs, Usage
 
 TIMINGS = Timings(
     prompt_n=31,
@@ -32,6 +33,7 @@ class FakeRuntime:
 
     settings = "flash attention off, 2 threads, 2 for wide batches (measured)"
     notes = ("drafting is off: 81 rows cost 18x one row here",)
+    n_ctx = 1000
 
     def __init__(self) -> None:
         self.loaded: list[tuple] = []
@@ -43,6 +45,7 @@ class FakeRuntime:
             say("measuring what 8 rows cost here (once per model)")
         self.loaded.append((model, options))
         self.name = f"the {model}"
+        self.is_chat = model != "base"
         if model == "broken.gguf":
             raise ModelFileError("broken.gguf: is truncated\nat byte 9; fetch it again")
         return self
@@ -72,6 +75,58 @@ class FakeRuntime:
 
     def piece(self, token, *, special=False):
         return {0: b"<s>" if special else b"", 2: b"\xf0\x9f"}.get(token, b"%d" % token)
+
+    def stream_chat(self, messages, options, *, cancel):
+        self.asked.append((tuple(messages), options))
+        text = messages[-1].content
+        if text == "too long":
+            raise PromptTooLongError("the prompt has 1100 tokens, the context 1000: shorten it or raise --ctx-size")
+        if text == "refused":
+            raise UsageError("this model's chat template refuses these messages")
+        try:
+            reason = yield from chat_chunks(text, cancel)
+            usage = USAGES.get(text, USAGE)
+            end = Chunk("", (), finish_reason=reason, usage=usage, timings=TIMINGS)
+            yield ChatChunk("", (), "", (), end, reason)
+        finally:
+            self.events.append("stream closed")
+
+    def tokenize(self, messages):
+        return list("".join(message.content for message in messages))
+
+    def save_session(self, path, messages):
+        path.write_text(json.dumps(messages))
+
+    def restore_session(self, path):
+        try:
+            return tuple(Message(*fields[:3]) for fields in json.loads(path.read_text()))
+        except (OSError, ValueError):
+            raise UsageError(f"{path}: is no session: give a file that was saved") from None
+
+
+USAGES = {"full": Usage(900, 100, 880), "almost": Usage(890, 20, 860)}
+PAUSE = 0.002
+
+
+def chat_chunks(text, cancel):
+    if text == "think":
+        yield ChatChunk("", (), "hm\x1b", (), Chunk("", (1,)))
+        yield ChatChunk("so", ("so",), "", (), Chunk("so", (2,), ("so",)))
+        return "stop"
+    if text == "draft":
+        yield ChatChunk("a\nbc", ("a\n", "b", "c"), "", (), Chunk("a\nbc", (1, 2, 3), ("a\n", "b", "c"), n_accepted=2))
+        return "stop"
+    while text == "nothing" and not cancel.is_set():
+        time.sleep(PAUSE)
+    if text == "nothing":
+        return "cancelled"
+    for character in answer(text):
+        yield ChatChunk(character, (character,), "", (), Chunk(character, (1,), (character,)))
+        if text == "slow":
+            time.sleep(0.2)
+        if cancel.is_set():
+            return "cancelled"
+    return "length" if text == "full" else "stop"
 
 
 def answer(prompt):

@@ -9,7 +9,10 @@ from fake_runtime import TIMINGS, USAGE
 from recycle_cpp.cli.show import statistics_line
 from recycle_cpp.types import Chunk, GenerateOptions, LoadOptions, Message, Usage
 
-STATISTICS = "the m · 120 tokens · 48.0 tok/s · prompt 31 tokens 0.12 s · 2.03 tokens per step (51% recycled) · width 80.3 · draft auto\n"
+STATISTICS = (
+    "the m · 120 tokens · 48.0 tok/s · prompt 31 tokens 0.12 s · 2.03 tokens per step (51% recycled) · width 80.3 · "
+    "draft auto\n"
+)
 
 
 def test_the_text_goes_to_standard_output_and_one_line_of_statistics_to_standard_error(call) -> None:

@@ -85,7 +85,7 @@ def test_closed_outputs_do_no_harm(start) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["generate", "--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["generate", "--help"], ["chat", "--help"], ["--version"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import sys; from recycle_cpp.cli.main import run; run(sys.argv[1:]); "

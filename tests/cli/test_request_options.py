@@ -188,6 +188,6 @@ def test_the_help_shows_the_options_by_section_each_with_its_default(call) -> No
     ]
     without = {"verbose", "learned", "stop", "grammar", "logprobs", "context_shift", "exact", "raw"}
     without |= {"logit_bias", "ignore_eos"}
-    shown = len({*LOADING, *REQUEST, *SAMPLING} - without) + len(["the model's"])
+    shown = len({*LOADING, *REQUEST, *SAMPLING} - without) + len(["model", "color"])
     assert " ".join(out.split()).count("[default: ") == shown
     assert out.index("\nSampling:") < out.index("--min-p") < out.index("\nPenalties") < out.index("--dry-base")
