@@ -73,7 +73,7 @@ def _print_json(runtime: Runtime, prompt: str | list[Message], request: Generate
     completion = runtime.generate(prompt, request)
 
     def text(token: int) -> str:
-        return runtime.piece(token, special=True).decode("utf-8", "backslashreplace")
+        return runtime.prompts.piece(token, special=True).decode("utf-8", "backslashreplace")
 
     show.completion_json(completion, text)
     return completion

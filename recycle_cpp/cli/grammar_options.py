@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from recycle_cpp.cli.sections import Section, together
@@ -53,16 +52,16 @@ def grammar_from(params: Mapping[str, Any]) -> Grammar | None:
 
     if params["json_object"]:
         return json_grammar()
-    return schema_grammar(_schema(params))
-
-
-def _schema(params: Mapping[str, Any]) -> Any:
-    file = params["json_schema_file"]
-    if file is None:
-        source, text = "--json-schema", argument_text(params["json_schema"], "the text of --json-schema")
-    else:
-        source, text = file, file_text(file, "schema file", "--json-schema-file")
+    source, text = _schema(params)
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:  # RecursionError: thousands of brackets
-        raise UsageError(f"{source}: is not JSON ({error}); give a JSON schema") from error
+        return schema_grammar(text)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from error
+
+
+def _schema(params: Mapping[str, Any]) -> tuple[str, str]:
+    """Return where the schema comes from, and its text."""
+    file = params["json_schema_file"]
+    if file is not None:
+        return file, file_text(file, "schema file", "--json-schema-file")
+    return "--json-schema", argument_text(params["json_schema"], "the text of --json-schema")

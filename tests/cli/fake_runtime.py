@@ -12,7 +12,8 @@ from itertools import count
 from types import ModuleType
 
 from recycle_cpp.errors import BackendError, ModelFileError, PromptTooLongError, UsageError
-from recycle_cpp.types import ChatChunk, Chunk, Completion, Grammar, Message, Timings, TokenLogprobs, Usage
+from recycle_cpp.text.grammars import json_grammar, schema_grammar
+from recycle_cpp.types import ChatChunk, Chunk, Completion, Message, Timings, TokenLogprobs, Usage
 
 TIMINGS = Timings(
     prompt_n=31,
@@ -72,6 +73,10 @@ class FakeRuntime:
         top = ((2, -0.25), (7, float("-inf")))
         logprobs = [TokenLogprobs(token, -1.5, top[: options.logprobs]) for token in tokens]
         return Completion(text, tokens, "stop", USAGE, TIMINGS, tuple(logprobs if options.logprobs is not None else ()))
+
+    @property
+    def prompts(self):
+        return self
 
     def piece(self, token, *, special=False):
         return {0: b"<s>" if special else b"", 2: b"\xf0\x9f"}.get(token, b"%d" % token)
@@ -148,8 +153,8 @@ def fake_module():
     """Return what stands in for recycle_cpp.runtime, its runtime among it."""
     module = ModuleType("recycle_cpp.runtime")
     module.Runtime = FakeRuntime()
-    module.json_grammar = lambda: Grammar("root ::= any")
-    module.schema_grammar = lambda schema: Grammar(f"root ::= {schema}")
+    module.json_grammar = json_grammar
+    module.schema_grammar = schema_grammar
     return module
 
 

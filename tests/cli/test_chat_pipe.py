@@ -13,6 +13,7 @@ from fake_runtime import TIMINGS
 from recycle_cpp.cli import text_input
 from recycle_cpp.cli.chat.piped_lines import PipedLines
 from recycle_cpp.errors import UsageError
+from recycle_cpp.text.grammars import json_grammar
 from recycle_cpp.types import ChatOptions, GenerateOptions, LoadOptions, Message, SamplingOptions
 
 STATISTICS = (
@@ -176,7 +177,7 @@ def test_options_reach_the_request_as_those_of_generate_do(call, fake) -> None:
     call("chat", "-m", "m", "--top-k", "5", "--stop", "x", "--exact", "--json-object", "--no-learned", stdin=b"a\n")
     request = fake.asked[0][1]
     assert (request.sampling, request.stop, request.exact) == (SamplingOptions(temperature=0.8, top_k=5), ("x",), True)
-    assert request.grammar.text == "root ::= any"
+    assert request.grammar == json_grammar()
     assert fake.loaded == [("m", LoadOptions(learned=False))]
 
 

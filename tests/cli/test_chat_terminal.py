@@ -2,84 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import re
-import select
 import stat
-import subprocess
-import sys
 import termios
 import time
-from pathlib import Path
 
 import pytest
-
-ENTER, CTRL_C, CTRL_D, CTRL_J, ESCAPE, TAB = "\r", "\x03", "\x04", "\n", "\x1b", "\t"
-PASTE, PASTED = "\x1b[200~", "\x1b[201~"
-ANSI = re.compile(r"\x1b(\[[0-9;?]*[a-zA-Z]|[=>])")
-
-
-class Terminal:
-    """A chat on a terminal of its own."""
-
-    def __init__(self, cache: Path, *arguments: str, **environment: str) -> None:
-        master, slave = os.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x18\x00\xc8\x00\x00\x00\x00\x00")  # 24 lines of 200
-        script = Path(__file__).with_name("fake_runtime.py")
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), "chat", "-m", "m", *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (no threads here)
-            env={**os.environ, "TERM": "xterm-256color", "XDG_CACHE_HOME": str(cache), "NO_COLOR": "", **environment},
-        )
-        os.close(slave)
-        self._master = master
-        self.seen = ""
-
-    def type(self, *keys: str) -> None:
-        os.write(self._master, "".join(keys).encode("utf-8", "surrogateescape"))
-
-    def wait_for(self, text: str) -> str:
-        """Read until a text appears behind what earlier calls have returned, and return all up to its end."""
-        return self._wait_for(re.escape(text))
-
-    def prompt(self) -> None:
-        """Wait for the prompt: the editor jumps over the space behind it."""
-        self._wait_for(">(\x08| )")
-
-    def _wait_for(self, pattern: str) -> str:
-        end = time.monotonic() + 15
-        while (found := re.search(pattern, shown := ANSI.sub("", self.seen))) is None:
-            assert time.monotonic() < end, f"{pattern!r} did not come: {self.seen!r}"
-            self._read(0.1)
-        self.seen = shown[found.end() :]
-        return shown[: found.end()]
-
-    def status(self) -> int:
-        """Read on to the end and return the exit status."""
-        end = time.monotonic() + 15
-        while self.process.poll() is None:
-            assert time.monotonic() < end, f"the chat has not ended: {self.seen!r}"
-            self._read(0.1)
-        self._read(0.1)
-        return self.process.returncode
-
-    def _read(self, seconds: float) -> None:
-        if select.select([self._master], [], [], seconds)[0]:
-            try:
-                self.seen += os.read(self._master, 65536).decode("utf-8", "replace")
-            except OSError:  # Linux reports so that the other end was closed
-                time.sleep(0.01)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._master)
-        assert "Traceback" not in self.seen
+from chat_terminal import CTRL_C, CTRL_D, CTRL_J, ENTER, ESCAPE, PASTE, PASTED, TAB, Terminal
 
 
 @pytest.fixture
@@ -187,7 +115,7 @@ def test_accepted_tokens_are_in_colour_and_what_could_drive_the_terminal_is_esca
     terminal.type("draft", ENTER)
     deadline = time.monotonic() + 15
     while "draft auto" not in terminal.seen and time.monotonic() < deadline:
-        terminal._read(0.1)
+        terminal.read(0.1)
     assert "\x1b[38;5;30ma\r\nb\x1b[39mc" in terminal.seen
     terminal.type("think", ENTER)
     terminal.wait_for("hm\\x1b\r\nso\r\n")
@@ -270,7 +198,7 @@ def test_a_simple_terminal_works_too(chat) -> None:
 
 def test_the_terminal_is_as_before_when_the_chat_has_ended(tmp_path) -> None:
     terminal = Terminal(tmp_path)
-    before = termios.tcgetattr(terminal._master)
+    before = termios.tcgetattr(terminal.master)
     terminal.prompt()
     terminal.type("forever", ENTER)
     terminal.wait_for("x" * 300)
@@ -279,5 +207,5 @@ def test_the_terminal_is_as_before_when_the_chat_has_ended(tmp_path) -> None:
     terminal.prompt()
     terminal.type(CTRL_D)
     assert terminal.status() == 0
-    assert termios.tcgetattr(terminal._master)[:4] == before[:4]
+    assert termios.tcgetattr(terminal.master)[:4] == before[:4]
     terminal.close()

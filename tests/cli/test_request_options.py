@@ -9,6 +9,7 @@ import pytest
 
 from recycle_cpp.cli.generate import generate
 from recycle_cpp.cli.sampling_options import ASK_FOR_SAMPLING, DRAWING
+from recycle_cpp.text.grammars import json_grammar, schema_grammar
 from recycle_cpp.types import GenerateOptions, Grammar, LoadOptions, SamplingOptions
 
 # For each field: what is typed, and what the record then holds.
@@ -144,7 +145,8 @@ def test_no_filters_and_no_sequence_breakers_can_be_asked_for(call, fake) -> Non
         ("--json-schema {} --grammar-file x", "--grammar-file and --json-schema both say what the answer may be"),
         ("--grammar-file none.gbnf", "none.gbnf: the grammar file cannot be read (No such file"),
         ("--json-schema-file none.json", "none.json: the schema file cannot be read (No such file"),
-        ("-j {", "--json-schema: is not JSON (Expecting property name"),
+        ("-j {", "--json-schema: the JSON schema is not JSON: Expecting property name"),
+        ("-j 5", "--json-schema: the JSON schema is 5: give an object"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_one_line_and_nothing_is_loaded(call, fake, typed: str, line: str) -> None:
@@ -157,10 +159,10 @@ def test_a_value_that_cannot_be_used_is_one_line_and_nothing_is_loaded(call, fak
 def test_grammars_and_schemas_come_from_texts_and_files(call, fake, tmp_path) -> None:
     (tmp_path / "rules").write_text("root ::= é\n", "utf-8")
     (tmp_path / "schema").write_text('{"type": "object"}')
-    schema = Grammar("root ::= {'type': 'object'}")
+    schema = schema_grammar({"type": "object"})
     for typed, grammar in (
         (["--grammar-file", str(tmp_path / "rules")], Grammar("root ::= é\n")),
-        (["--json-object"], Grammar("root ::= any")),
+        (["--json-object"], json_grammar()),
         (["--json-schema-file", str(tmp_path / "schema")], schema),
         (["--json-schema", '{"type": "object"}'], schema),
     ):
@@ -172,7 +174,7 @@ def test_brackets_without_end_are_no_schema(call, tmp_path) -> None:
     (tmp_path / "deep").write_text("[" * 100_000)
     status, _, err = call("generate", "-m", "m", "-p", "x", "--json-schema-file", str(tmp_path / "deep"))
     assert (status, err.count("\n")) == (2, 1)
-    assert "deep: is not JSON (" in err
+    assert "deep: the JSON schema is not JSON: maximum recursion depth" in err
 
 
 def test_the_help_shows_the_options_by_section_each_with_its_default(call) -> None:
