@@ -124,8 +124,12 @@ def parse_arms(names: str, request: GenerateOptions) -> tuple[str, ...]:
     for name in asked:
         if name not in ARMS:
             raise UsageError(f"--arms has {name!r}: give some of {','.join(ARMS)}")
-        if name in FOREIGN and not (request.sampling.is_argmax and not request.stop):
-            raise UsageError(f"the arm {name} is greedy, without penalties and stop strings: leave them or it out")
+        shaped = request.stop or request.grammar is not None or request.context_shift
+        if name in FOREIGN and (shaped or not request.sampling.is_argmax):
+            raise UsageError(
+                f"the arm {name} is greedy, without penalties, stop strings, grammars and context shifts: "
+                "leave them or it out"
+            )
     return asked
 
 

@@ -14,6 +14,7 @@ import click
 from recycle_cpp.bench.prompts import EVERYDAY
 from recycle_cpp.cli import options, output_file, show
 from recycle_cpp.cli.prompt_sets import prompt_set_options, prompts_from
+from recycle_cpp.cli.sections import SectionedCommand
 from recycle_cpp.errors import UsageError
 from recycle_cpp.version import __version__
 
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
     from recycle_cpp.types import GenerateOptions
 
 DEFAULT_MAX_TOKENS = 128
-FILES = ("prompts", "json_file", "svg_file")  # options that name places on this machine: no part of a report
+# Options that name places on this machine: no part of a report.
+FILES = ("prompts", "json_file", "svg_file", "grammar_file", "json_schema_file")
 ARMS_HELP = (
     "Ways of decoding, with commas between: plain; auto, tree, chain (as --draft); stock (llama-server's settings); "
     "lookup (llama-cpp-python's prompt lookup); binding (llama_cpp.Llama as it comes). Plain is always among them."
 )
 
 
-@click.command(short_help="Measure the speed on a set of prompts.")
+@click.command(cls=SectionedCommand, short_help="Measure the speed on a set of prompts.")
 @options.model_option
 @prompt_set_options
 @click.option("--arms", metavar="NAMES", help=f"{ARMS_HELP}  [default: plain and what --draft says]")
@@ -42,7 +44,7 @@ ARMS_HELP = (
 @click.option("--warm", is_flag=True, help="Keep what drafting learns from repeat to repeat; the first counts apart.")
 @click.option("--fresh-prompts", is_flag=True, help="Evaluate each prompt anew, to compare times to the first token.")
 @options.request_options
-@options.sampling_options
+@options.raw_option
 @options.load_options
 @click.option("--json", "json_file", metavar="FILE", help="Write the report, with every turn, to a file too.")
 @click.option("--svg", "svg_file", metavar="FILE", help="Draw speeds and the cost curve (needs matplotlib).")
@@ -128,7 +130,7 @@ def _circumstances(opened: OpenArms, params: dict[str, Any]) -> dict[str, Any]:
         "settings": {arm.name: arm.settings for arm in opened.arms},
         "cost_curve": None if runtime.cost_curve is None else runtime.cost_curve._asdict(),
         "prompts_from": Path(params["prompts"]).name if params["prompts"] else params["prompt_set"] or EVERYDAY,
-        "options": {name: params[name] for name in params if params[name] is not None and name not in FILES},
+        "options": {name: params[name] for name in params if params[name] not in (None, ()) and name not in FILES},
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
@@ -13,6 +12,7 @@ import click
 
 from recycle_cpp.cli import show
 from recycle_cpp.cli.bench import bench
+from recycle_cpp.cli.chat.command import chat
 from recycle_cpp.cli.forget import forget
 from recycle_cpp.cli.generate import generate
 from recycle_cpp.cli.models import models
@@ -40,6 +40,7 @@ def commands(context: click.Context) -> None:
 
 
 commands.add_command(generate)
+commands.add_command(chat)
 commands.add_command(models)
 commands.add_command(bench)
 commands.add_command(trace)
@@ -92,8 +93,7 @@ def _open_output() -> None:
 
 def _fail(message: str, status: int) -> int:
     """Write an error as one line, whatever is in its message."""
-    with contextlib.suppress(OSError):  # the status still tells
-        click.echo(f"error: {show.printable(' '.join(message.splitlines()))}", err=True)
+    show.error(message)
     return status
 
 

@@ -11,110 +11,96 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from recycle_cpp.cli.prompt import argument_text
-from recycle_cpp.types import (
-    CacheType,
-    DraftMode,
-    FlashAttention,
-    GenerateOptions,
-    LoadOptions,
-    SamplingOptions,
-)
+from recycle_cpp.cli.grammar_options import grammar_from, grammar_options
+from recycle_cpp.cli.sampling_options import sampling_from, sampling_options
+from recycle_cpp.cli.sections import UNNAMED, Section, SectionedOption, together
+from recycle_cpp.cli.text_input import argument_text
+from recycle_cpp.types import CacheType, ChatOptions, DraftMode, FlashAttention, GenerateOptions, LoadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Record = TypeVar("Record", LoadOptions, GenerateOptions, ChatOptions)
 
-Record = TypeVar("Record", LoadOptions, SamplingOptions, GenerateOptions)
-
-SAMPLED_TEMPERATURE = 0.8  # llama.cpp's default
 MODEL_HELP = "A name that `recycle-cpp models` lists, or the path of a GGUF file."
 DEFAULT_MAX_TOKENS = 1024  # small models often repeat themselves to the end of the context
-ASK_FOR_SAMPLING = ("top_k", "top_p", "min_p", "seed")
+ANSWER = Section("Answer")
+LOADING = Section("Loading")
 
 
 def model_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option of the model; read it with `model_from`."""
-    return _options(
-        _option("the one that `recycle-cpp models` marks", "-m", "--model", metavar="MODEL", text=MODEL_HELP)
-    )(command)
+    shown = "the one that `recycle-cpp models` marks"
+    return Section(UNNAMED).option(shown, "-m", "--model", metavar="MODEL", text=MODEL_HELP)(command)
 
 
 def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a model is loaded; read them with `load_options_from`."""
     default = LoadOptions()
     cache_types = click.Choice(get_args(CacheType))
-    return _options(
-        _number("the model's own, at most 4096", "--ctx-size", "n_ctx", text="Tokens that the context holds."),
-        _number(default.n_batch, "--batch-size", "n_batch", text="Rows of one evaluation at most."),
-        _number("measured", "--threads", "n_threads", text="Threads for single tokens."),
-        _number(
+    return together(
+        LOADING.number("the model's own, at most 4096", "--ctx-size", "n_ctx", text="Tokens that the context holds."),
+        LOADING.number(default.n_batch, "--batch-size", "n_batch", text="Rows of one evaluation at most."),
+        LOADING.number("measured", "--threads", "n_threads", text="Threads for single tokens."),
+        LOADING.number(
             "the same as --threads if that is given, else measured",
             "--threads-batch",
             "n_threads_batch",
             text="Threads for prompts and wider batches.",
         ),
-        _number(default.n_gpu_layers, "--gpu-layers", "n_gpu_layers", text="Layers on the GPU; -1 is all."),
-        _option(
+        LOADING.number(default.n_gpu_layers, "--gpu-layers", "n_gpu_layers", text="Layers on the GPU; -1 is all."),
+        LOADING.option(
             default.flash_attention,
             "--flash-attn",
             "flash_attention",
             type=click.Choice(get_args(FlashAttention)),
             text="Flash attention; auto measures which is faster here.",
         ),
-        _option(default.type_k, "--cache-type-k", "type_k", type=cache_types, text="Type of the cache's keys."),
-        _option(default.type_v, "--cache-type-v", "type_v", type=cache_types, text="Type of the cache's values."),
+        LOADING.option(default.type_k, "--cache-type-k", "type_k", type=cache_types, text="Type of the cache's keys."),
+        LOADING.option(
+            default.type_v, "--cache-type-v", "type_v", type=cache_types, text="Type of the cache's values."
+        ),
     )(command)
 
 
-def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how a token is chosen; read them with `sampling_from`."""
-    default = SamplingOptions()
-    asking = ", ".join(f"--{name.replace('_', '-')}" for name in ASK_FOR_SAMPLING)
-    return _options(
-        _option(
-            f"{default.temperature:g}, or {SAMPLED_TEMPERATURE:g} with any of {asking}",
-            "--temperature",
-            type=float,
-            metavar="T",
-            text="Randomness; 0 is greedy and takes the likeliest token.",
-        ),
-        _number(default.top_k, "--top-k", text="Keep the K likeliest tokens; 0 keeps all.", metavar="K"),
-        _option(default.top_p, "--top-p", type=float, metavar="P", text="Keep the likeliest up to this sum."),
-        _option(default.min_p, "--min-p", type=float, metavar="P", text="Drop below this share of the likeliest."),
-        _option(
-            default.repeat_penalty,
-            "--repeat-penalty",
-            type=float,
-            metavar="R",
-            text="Penalty on the last 64 tokens, greedy or not; 1 is none.",
-        ),
-        _number("drawn afresh", "--seed", text="Seed of the random draws."),
+def learned_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that keeps drafting from using and writing what it learned; see `load_options_from`."""
+    return click.option(
+        "--no-learned",
+        "learned",
+        cls=SectionedOption,
+        section="Loading",
+        flag_value=False,
+        default=None,
+        help="Neither use nor keep on disk what drafting learns; `recycle-cpp forget` removes what is kept.",
     )(command)
 
 
 def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of one request but for its sampling; read them all with `generate_options_from`."""
+    """Add the options of one request; read them with `generate_options_from` or `chat_options_from`."""
     default = GenerateOptions()
-    return _options(
-        _number(DEFAULT_MAX_TOKENS, "--max-tokens", text="Emit at most this many tokens."),
-        click.option(
-            "--stop",
-            multiple=True,
-            metavar="TEXT",
-            callback=_stop_texts,
-            help="End the text before this; may be repeated.",
+    return together(
+        ANSWER.number(DEFAULT_MAX_TOKENS, "--max-tokens", text="Emit at most this many tokens."),
+        ANSWER.texts(None, "--stop", text="End the text before this"),
+        ANSWER.flag(
+            "--context-shift", text="Where the context is full, drop its older half and go on, instead of ending there."
         ),
-        click.option("--raw", is_flag=True, default=None, help="Pass the prompt without the model's chat template."),
-        _option(
+        ANSWER.number(default.n_keep, "--keep", "n_keep", text="Tokens at the beginning that a shift never drops."),
+        ANSWER.option(
             default.draft,
             "--draft",
             type=click.Choice(get_args(DraftMode)),
             text="auto: as much as pays here; tree: the paper's static tree; chain: a short one; off: plain decoding.",
         ),
-        click.option("--exact", is_flag=True, default=None, help="Draft only what keeps the output byte-identical."),
+        ANSWER.flag("--exact", text="Draft only what keeps the output byte-identical."),
+        grammar_options,
+        sampling_options,
     )(command)
+
+
+def raw_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that leaves the chat template out; `generate_options_from` reads it."""
+    return ANSWER.flag("--raw", text="Pass the prompt without the model's chat template.")(command)
 
 
 def model_from(params: Mapping[str, Any]) -> str:
@@ -141,54 +127,32 @@ def load_options_from(params: Mapping[str, Any]) -> LoadOptions:
     return _record(LoadOptions, {"learned": False, **params})
 
 
-def sampling_from(params: Mapping[str, Any]) -> SamplingOptions:
-    """Return how to choose tokens: greedy, unless an option asks for sampling.
-
-    Raises:
-        UsageError: if a value is out of its range.
-    """
-    sampled = any(params[name] is not None for name in ASK_FOR_SAMPLING)
-    if sampled and params["temperature"] is None:
-        params = {**params, "temperature": SAMPLED_TEMPERATURE}
-    return _record(SamplingOptions, params)
-
-
 def generate_options_from(params: Mapping[str, Any]) -> GenerateOptions:
-    """Return what one request asks for, its sampling included.
+    """Return what one request asks for, its sampling and grammar included.
 
     Raises:
-        UsageError: if a value is out of its range.
+        UsageError: if a value cannot be used.
     """
-    if params["max_tokens"] is None:
-        params = {**params, "max_tokens": DEFAULT_MAX_TOKENS}
-    return _record(GenerateOptions, {**params, "sampling": sampling_from(params)})
+    return _request(GenerateOptions, params)
 
 
-def _stop_texts(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Check the values of --stop as they are parsed, whatever the command."""
-    return tuple(argument_text(text, "the text of --stop") for text in texts)
+def chat_options_from(params: Mapping[str, Any]) -> ChatOptions:
+    """Return what one request of a chat asks for, its sampling and grammar included.
+
+    Raises:
+        UsageError: if a value cannot be used.
+    """
+    return _request(ChatOptions, params)
+
+
+def _request(kind: type[Record], params: Mapping[str, Any]) -> Record:
+    given: dict[str, Any] = {**params, "sampling": sampling_from(params), "grammar": grammar_from(params)}
+    if given["max_tokens"] is None:
+        given["max_tokens"] = DEFAULT_MAX_TOKENS
+    given["stop"] = tuple(argument_text(text, "the text of --stop") for text in given["stop"])
+    return _record(kind, given)
 
 
 def _record(kind: type[Record], params: Mapping[str, Any]) -> Record:
     names = [field.name for field in fields(kind)]
     return kind(**{name: params[name] for name in names if params.get(name) is not None})
-
-
-def _option(default: object, *declarations: str, text: str, **attributes: Any) -> Decorator:
-    """Return an option that is None if not given, with the default of its record in its help."""
-    return click.option(*declarations, default=None, help=f"{text}  [default: {default}]", **attributes)
-
-
-def _number(default: object, *declarations: str, text: str, metavar: str = "N") -> Decorator:
-    return _option(default, *declarations, text=text, type=int, metavar=metavar)
-
-
-def _options(*decorators: Decorator) -> Decorator:
-    """Return one decorator for several options, shown in this order."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate

@@ -9,6 +9,7 @@ import click
 
 from recycle_cpp.cli import options, show
 from recycle_cpp.cli.prompt_sets import prompt_set_options, prompts_from
+from recycle_cpp.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from recycle_cpp.bench.replay import Tally
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 HEADS = ("cost curve", "auto", "tree", "best chain", "plain", "tokens per step", "promised / got")
 
 
-@click.command(short_help="Record what a model says on a file of prompts, to replay it.")
+@click.command(cls=SectionedCommand, short_help="Record what a model says on a file of prompts, to replay it.")
 @options.model_option
 @click.argument("file", metavar="FILE")
 @prompt_set_options
 @options.request_options
-@options.sampling_options
+@options.raw_option
 @options.load_options
 def trace(file: str, **params: Any) -> None:
     """Decode prompts plainly and keep the best candidates of every position in FILE (numpy's .npz)."""

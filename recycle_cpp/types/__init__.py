@@ -1,7 +1,8 @@
 """Frozen records that several rooms share. Terms as in docs/structure.md."""
 
+from typing import TYPE_CHECKING
+
 from recycle_cpp.types.answers import Chunk, Completion, FinishReason, Timings, TokenLogprobs, Usage
-from recycle_cpp.types.arrays import FloatArray, IntArray
 from recycle_cpp.types.chat import ChatChunk, ChatCompletion, Message, Tool, ToolCall
 from recycle_cpp.types.options import (
     CacheType,
@@ -16,6 +17,9 @@ from recycle_cpp.types.options import (
 from recycle_cpp.types.sampling import SAMPLERS, Grammar, SamplerName, SamplingOptions
 from recycle_cpp.types.steps import DraftTree, PhaseTimes, Step
 from recycle_cpp.types.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from recycle_cpp.types.arrays import FloatArray, IntArray
 
 __all__ = [
     "SAMPLERS",

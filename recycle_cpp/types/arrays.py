@@ -1,9 +1,12 @@
-"""Array types by element, for signatures; docstrings say the shape."""
+"""Array types by element, for signatures; docstrings say the shape. Numpy is not imported: `--help` is to be quick."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
-IntArray = NDArray[np.int32]
-FloatArray = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    IntArray = NDArray[np.int32]
+    FloatArray = NDArray[np.float32]

@@ -26,8 +26,9 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 @needs_model
 def test_the_command_ends_with_one_json_object_and_writes_the_same_numbers_to_a_file(tmp_path: Path) -> None:
     target = tmp_path / "report.json"
+    (tmp_path / "letters.gbnf").write_text("root ::= [a-z ]+")
     asked = ["--limit", "2", "--max-tokens", "6", "--draft", "tree", "--flash-attn", "off", "--json", str(target)]
-    done = bench(*asked)
+    done = bench(*asked, "--grammar-file", str(tmp_path / "letters.gbnf"), "--logit-bias", "5-inf")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert {"speedup", "mean_accepted_tokens", "identical", "prompts", "categories", "host_ms_per_step"} <= set(found)
@@ -39,6 +40,7 @@ def test_the_command_ends_with_one_json_object_and_writes_the_same_numbers_to_a_
     assert {"date", "machine", "fingerprint", "build", "options", "settings"} <= set(kept)
     assert kept["cost_curve"]["ladder"][0] == 1
     assert str(tmp_path) not in target.read_text()
+    assert kept["options"]["logit_bias"] == ["5-inf"]
 
 
 @needs_model

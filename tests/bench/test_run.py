@@ -9,7 +9,7 @@ from recycle_cpp.bench.arms import ARMS, parse_arms
 from recycle_cpp.bench.prompts import BenchPrompt
 from recycle_cpp.bench.run import WARM_UP_TOKENS, Plan, run_arms
 from recycle_cpp.errors import UsageError
-from recycle_cpp.types import GenerateOptions, Message, SamplingOptions
+from recycle_cpp.types import GenerateOptions, Grammar, Message, SamplingOptions
 
 PROMPTS = [BenchPrompt(str(i), "a", (f"question {i}",)) for i in range(3)]
 
@@ -81,8 +81,9 @@ def test_plain_decoding_is_always_among_the_arms_and_none_runs_twice() -> None:
 @pytest.mark.parametrize("arm", ["lookup", "binding"])
 def test_greedy_arms_are_refused_where_more_is_asked_for(arm: str) -> None:
     hot, penal = SamplingOptions(temperature=0.8), SamplingOptions(repeat_penalty=1.1)
-    asked = (GenerateOptions(sampling=hot), GenerateOptions(sampling=penal), GenerateOptions(stop=("x",)))
-    for request in asked:
+    asked = [GenerateOptions(sampling=sampling) for sampling in (hot, penal)]
+    asked += [GenerateOptions(stop=("x",)), GenerateOptions(grammar=Grammar("root ::= [a-z]+"))]
+    for request in [*asked, GenerateOptions(context_shift=True)]:
         with pytest.raises(UsageError, match=f"the arm {arm} is greedy"):
             parse_arms(arm, request)
         assert parse_arms("tree,stock", request) == ("plain", "tree", "stock")

@@ -4,11 +4,10 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from fake_runtime import FakeRuntime
+from fake_runtime import FakeRuntime, fake_module
 
 from recycle_cpp.cli.main import run
 
@@ -21,8 +20,7 @@ class Outcome(NamedTuple):
 
 @pytest.fixture
 def fake(monkeypatch) -> FakeRuntime:
-    module = ModuleType("recycle_cpp.runtime")
-    module.Runtime = FakeRuntime()
+    module = fake_module()
     monkeypatch.setitem(sys.modules, "recycle_cpp.runtime", module)
     return module.Runtime
 

@@ -7,10 +7,11 @@ import pytest
 from fake_runtime import TIMINGS, USAGE
 
 from recycle_cpp.cli.show import statistics_line
-from recycle_cpp.types import Chunk, GenerateOptions, LoadOptions, SamplingOptions
+from recycle_cpp.types import Chunk, GenerateOptions, LoadOptions, Message, Usage
 
 STATISTICS = (
-    "the m · 120 tokens · 48.0 tok/s · prompt 31 tokens 0.12 s · 2.03 tokens per step · width 80.3 · draft auto\n"
+    "the m · 120 tokens · 48.0 tok/s · prompt 31 tokens 0.12 s · 2.03 tokens per step (51% recycled) · width 80.3 · "
+    "draft auto\n"
 )
 
 
@@ -31,29 +32,6 @@ def test_without_options_every_default_is_that_of_the_records(call, fake) -> Non
     assert fake.asked == [("x", GenerateOptions(max_tokens=1024))]
 
 
-def test_every_option_reaches_its_field(call, fake) -> None:
-    loading = "--ctx-size 99 --batch-size 7 --threads 3 --gpu-layers -1 --flash-attn on --verbose"
-    caches = "--cache-type-k q8_0 --cache-type-v q4_0"
-    request = "--max-tokens 5 --stop a --stop bc --draft tree --exact --raw"
-    sampling = "--temperature 0.5 --top-k 9 --top-p 0.8 --min-p 0.1 --repeat-penalty 1.1 --seed 42"
-    call("generate", "-m", "m", "-p", "x", *f"{loading} {caches} {request} {sampling}".split())
-    assert fake.loaded == [("m", LoadOptions(99, 7, 3, -1, "on", "q8_0", "q4_0", verbose=True))]
-    sampling = SamplingOptions(0.5, 9, 0.8, 0.1, 1.1, 42)
-    assert fake.asked == [("x", GenerateOptions(5, sampling, ("a", "bc"), "tree", exact=True, raw=True))]
-
-
-@pytest.mark.parametrize("option", ["--top-k 5", "--top-p 0.5", "--min-p 0", "--seed 0"])
-def test_an_option_that_asks_for_sampling_sets_the_temperature(call, fake, option: str) -> None:
-    call("generate", "-m", "m", "-p", "x", *option.split())
-    assert fake.asked[0][1].sampling.temperature == 0.8
-
-
-@pytest.mark.parametrize("option", ["--seed 1 --temperature 0", "--repeat-penalty 1.1"])
-def test_a_given_temperature_stays_and_a_penalty_does_not_sample(call, fake, option: str) -> None:
-    call("generate", "-m", "m", "-p", "x", *option.split())
-    assert fake.asked[0][1].sampling.temperature == 0
-
-
 def test_without_a_model_the_default_of_models_toml_is_taken(call, fake) -> None:
     from recycle_cpp.models.registry import Registry
 
@@ -66,7 +44,7 @@ def test_json_is_one_object_with_the_promised_shape_and_nothing_else(call) -> No
     answer = json.loads(out)
     assert list(answer) == ["text", "tokens", "finish_reason", "usage", "timings"]
     assert (answer["text"], answer["tokens"], answer["finish_reason"]) == ("hé\n", [0, 1, 2], "stop")
-    assert answer["usage"] == {"prompt_tokens": 31, "completion_tokens": 120, "total_tokens": 151}
+    assert answer["usage"] == {"prompt_tokens": 31, "completion_tokens": 120, "cached_tokens": 0, "total_tokens": 151}
     timings = answer["timings"]
     assert timings["predicted_per_second"] == 48.0
     assert timings["mean_accepted_tokens"] == 120 / 59
@@ -90,9 +68,20 @@ def test_notes_are_shown_when_asked_for_and_with_exact(call, options: str, shown
 
 
 def test_the_statistics_tell_a_text_that_the_limit_has_cut() -> None:
-    end = Chunk("", (), "length", USAGE, TIMINGS)
+    end = Chunk("", (), finish_reason="length", usage=USAGE, timings=TIMINGS)
     assert " · 120 tokens (the limit) · " in statistics_line("m", end, "auto")
+    assert " · 120 tokens (stopped) · " in statistics_line("m", replace(end, finish_reason="cancelled"), "auto")
     assert " · 120 tokens · " in statistics_line("m", replace(end, finish_reason="stop"), "auto")
+
+
+def test_the_statistics_tell_what_was_cached_and_what_came_from_drafts() -> None:
+    usage = Usage(prompt_tokens=481, completion_tokens=120, cached_tokens=450)
+    end = Chunk("", (), finish_reason="stop", usage=usage, timings=TIMINGS)
+    assert " · prompt 31 tokens (and 450 cached) 0.12 s · 2.03 tokens per step (51% recycled) · " in statistics_line(
+        "m", end, "auto"
+    )
+    undrafted = replace(end, usage=USAGE, timings=replace(TIMINGS, draft_n_accepted=0))
+    assert " · prompt 31 tokens 0.12 s · 2.03 tokens per step · " in statistics_line("m", undrafted, "off")
 
 
 def test_the_statistics_name_the_draft_mode(call) -> None:
@@ -115,3 +104,34 @@ def test_an_error_in_the_middle_of_the_text_ends_its_line_first(call, fake) -> N
     assert (status, out) == (1, "half\n")
     assert err == "error: llama.cpp failed an evaluation; file an issue\n"
     assert fake.events == ["stream closed", "runtime closed"]
+
+
+def test_log_probabilities_are_shown_with_the_texts_of_their_tokens(call) -> None:
+    status, out, _ = call("generate", "-m", "m", "-p", "ab", "--json", "--logprobs", "2")
+    assert status == 0
+    top = [{"token": 2, "text": "\\xf0\\x9f", "logprob": -0.25}, {"token": 7, "text": "7", "logprob": None}]
+    assert json.loads(out)["logprobs"] == [
+        {"token": 0, "text": "<s>", "logprob": -1.5, "top": top},
+        {"token": 1, "text": "1", "logprob": -1.5, "top": top},
+    ]
+    only = json.loads(call("generate", "-m", "m", "-p", "a", "--json", "--logprobs", "0").out)["logprobs"]
+    assert only == [{"token": 0, "text": "<s>", "logprob": -1.5, "top": []}]
+    assert "logprobs" not in json.loads(call("generate", "-m", "m", "-p", "a", "--json").out)
+
+
+def test_a_system_message_goes_before_the_prompt(call, fake) -> None:
+    call("generate", "-m", "m", "-p", "x", "--system", "be brief")
+    assert fake.asked[0][0] == [Message("system", "be brief"), Message("user", "x")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--system a --raw", "--system needs the chat template and --raw leaves it out: give one of them"),
+        ("--logprobs 3", "--logprobs is shown in the JSON object only: give --json, too"),
+        ("--logprobs 129 --json", "logprobs is 129; give a whole number from 0 to 128"),
+    ],
+)
+def test_options_that_contradict_each_other_are_one_line(call, fake, arguments: str, message: str) -> None:
+    assert call("generate", "-m", "m", "-p", "x", *arguments.split()) == (2, "", f"error: {message}\n")
+    assert fake.loaded == []

@@ -142,3 +142,18 @@ def test_a_reader_that_goes_away_ends_a_real_generation_quietly(model: str) -> N
         process.stdout.close()
         assert process.wait(timeout=300) == 1
         assert b"rror" not in process.stderr.read()
+
+
+def test_a_json_schema_and_log_probabilities_go_end_to_end(model: str) -> None:
+    schema = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+    status, out, err = call("-m", model, "-p", "Give me a number.", "-j", schema, "--json", "--logprobs", "2")
+    assert status == 0, err
+    answer = json.loads(out)
+    assert isinstance(json.loads(answer["text"])["n"], int)
+    records = answer["logprobs"]
+    assert [record["token"] for record in records] == answer["tokens"]
+    assert "".join(record["text"] for record in records).startswith(answer["text"])
+    for record in records:
+        assert len(record["top"]) == 2
+        assert record["top"][0]["logprob"] >= record["top"][1]["logprob"]
+        assert record["top"][0]["logprob"] >= record["logprob"]

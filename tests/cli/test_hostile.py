@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recycle_cpp.bench.prompts import read_prompts
-from recycle_cpp.cli import prompt
+from recycle_cpp.cli import prompt, text_input
 from recycle_cpp.errors import ModelError, UsageError
 from recycle_cpp.models.folders import cache_folder
 from recycle_cpp.models.registry import Registry
@@ -37,7 +37,7 @@ def test_an_output_that_is_full_is_one_line(arguments: list[str]) -> None:
 
 
 def test_a_prompt_without_end_is_refused(monkeypatch, call) -> None:
-    monkeypatch.setattr(prompt, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(text_input, "MOST_BYTES", 1 << 20)
     for arguments, stdin in ((["-f", "/dev/zero"], b""), ([], b"x" * ((1 << 20) + 1))):
         status, out, err = call("generate", "-m", "m", *arguments, stdin=stdin)
         assert (status, out, err.count("\n")) == (2, "", 1)

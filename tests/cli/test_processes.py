@@ -76,20 +76,20 @@ def test_closed_outputs_do_no_harm(start) -> None:
         script,
         sys.executable,
         "-c",
-        "from fake_runtime import *; install(); from recycle_cpp",
+        "import sys, fake_runtime; sys.modules['recycle_cpp.runtime'] = fake_runtime.fake_module(); ",
     ]
-    command[-1] += ".cli.main import main; main()"
+    command[-1] += "from recycle_cpp.cli.main import main; main()"
     folder = os.path.dirname(__file__)  # noqa: PTH120
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
     done = subprocess.run([*command, "generate", "-p", "x"], env=environment, timeout=10, check=False)
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["generate", "--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["generate", "--help"], ["chat", "--help"], ["--version"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import sys; from recycle_cpp.cli.main import run; run(sys.argv[1:]); "
-        "heavy = {'numpy', 'numba', 'llama_cpp', 'huggingface_hub', 'rich', 'recycle_cpp.models'}; "
+        "heavy = {'numpy', 'numba', 'llama_cpp', 'huggingface_hub', 'rich', 'prompt_toolkit', 'recycle_cpp.models'}; "
         "sys.exit(', '.join(heavy & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

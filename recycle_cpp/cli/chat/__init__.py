@@ -1,0 +1,1 @@
+"""recycle-cpp chat: a conversation on a terminal or through a pipe."""
