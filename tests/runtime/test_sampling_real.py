@@ -82,17 +82,16 @@ class Recorder(Sampler):
 
 
 def plain_run(runtime: Runtime, prompt: str, options: GenerateOptions) -> Recorder:
-    tokens, engine = runtime.tokenize(prompt), runtime._engine
+    tokens, engine = runtime.tokenize(prompt), runtime._requests._engine
     recorder = Recorder(make_sampler(options, runtime._loaded.model.sampler_vocabulary(runtime.n_ctx), tokens))
-    runtime.forget_prompt()
-    engine.prepare(tokens)
+    engine.prepare(tokens, reuse="fresh")
     list(engine.steps(Request(PlainDrafter(), recorder, options.max_tokens)))
     return recorder
 
 
 @pytest.mark.parametrize("name", ["repeat penalty", "frequency penalty", "json", "list"])
 def test_tree_drafting_leaves_plain_decodings_text_at_near_ties_only(smollm: Runtime, name: str) -> None:
-    accepted = n_equal = 0
+    accepted = n_agreed = 0
     for prompt in PROMPTS[6:9]:
         options = GenerateOptions(max_tokens=MAX_TOKENS, draft="tree", **SETTINGS[name])
         smollm.generate(prompt, options)
@@ -103,11 +102,12 @@ def test_tree_drafting_leaves_plain_decodings_text_at_near_ties_only(smollm: Run
         first = next((i for i, pair in enumerate(zip(text, tree.tokens, strict=False)) if pair[0] != pair[1]), None)
         if first is None:
             assert tree.tokens == tuple(text)
-            n_equal += 1
+            n_agreed += len(text)
         else:
             distance = plain.among[first][text[first]] - plain.among[first][tree.tokens[first]]
             assert abs(distance) < NEAR_TIE, f"token {first} after {prompt!r} was no near-tie: {distance:.2f}"
-    assert accepted > 5 and n_equal > 0
+            n_agreed += first
+    assert accepted > 5 and n_agreed > 20
 
 
 @pytest.mark.parametrize("draft", ["off", "tree", "auto"])
