@@ -222,10 +222,7 @@ class ChainSampler(Sampler):
             are as many.
         """
         candidates = self.candidates
-        if k < MOST_BEST:
-            candidates.fill_best(logits, k)
-        else:
-            candidates.fill(logits)
+        candidates.fill_best(logits, k)
         others = candidates.values[~candidates.always[candidates.tokens]]
         is_whole = len(candidates.tokens) == len(logits)
         floor = -np.inf if is_whole or not len(others) else others.min()

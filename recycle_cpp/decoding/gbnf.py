@@ -36,12 +36,14 @@ class Element(NamedTuple):
         reads: whether it reads something by itself.
         optional: whether it may be left out.
         again: whether it may come more than once.
+        token: a token's name, as in `Reader.tokens`; empty for text and rules.
     """
 
     rule: str
     reads: bool
     optional: bool = False
     again: bool = False
+    token: str = ""
 
 
 class Unreadable(Exception):  # noqa: N818 - no error of ours: llama.cpp is to say what is wrong
@@ -53,10 +55,12 @@ class Reader:
 
     Attributes:
         rules: alternatives of each rule; each is a sequence of elements.
+        tokens: names of tokens, in their brackets; behind "!" where any other token is meant.
     """
 
     def __init__(self, text: str) -> None:
         self.rules: dict[str, list[list[Element]]] = {}
+        self.tokens: set[str] = set()
         self._text = text
         self._at = 0
         self._n_elements = 0
@@ -134,8 +138,9 @@ class Reader:
             is_empty = text == "" or (kind == "[" and text == "^")
             return Element("", reads=not is_empty, optional=is_empty), len(text)
         if kind in "<!":
-            self._take(_TOKEN)
-            return Element("", reads=True), 1
+            token = self._take(_TOKEN).group()
+            self.tokens.add(token)
+            return Element("", reads=True, token=token), 1
         if kind == ".":
             self._at += 1
             return Element("", reads=True), 1
@@ -174,8 +179,11 @@ class Reader:
             raise UsageError("the grammar is too large, its repetitions written out: repeat less, or shorter parts")
 
 
-def check_gbnf(text: str) -> None:
+def check_gbnf(text: str) -> set[str]:
     """Check that llama.cpp can read rules without harm.
+
+    Returns:
+        The names of tokens in them, in their brackets, that may stand behind text.
 
     Raises:
         UsageError: if it could not.
@@ -184,8 +192,12 @@ def check_gbnf(text: str) -> None:
     try:
         reader.read()
     except Unreadable:
-        return  # llama.cpp stops at the same place, and says why
+        return set()  # llama.cpp stops at the same place, and says why
     check_recursion(reader.rules)
+    if not any(token.startswith("!") for token in reader.tokens):
+        return reader.tokens
+    check_tokens(reader.rules)
+    return set()
 
 
 def check_recursion(rules: dict[str, list[list[Element]]]) -> None:
@@ -198,7 +210,7 @@ def check_recursion(rules: dict[str, list[list[Element]]]) -> None:
     """
     if any(element.rule not in rules for rule in rules.values() for s in rule for element in s if element.rule):
         return  # llama.cpp says which one is missing
-    empty = _closure(rules, lambda sequence, empty: all(_may_be_empty(element, empty) for element in sequence))
+    empty = _empty_rules(rules)
     starts = _closure(rules, lambda sequence, starts: _may_start(sequence, empty, starts))
     for name in rules:
         if name not in empty and name not in starts:
@@ -283,3 +295,49 @@ def _check_left_calls(calls: dict[str, list[tuple[str, bool]]]) -> None:
                 f"the grammar's rule {_shown(name)} may call itself before it has read anything (left recursion): "
                 "let it begin with text"
             )
+
+
+def _empty_rules(rules: dict[str, list[list[Element]]]) -> set[str]:
+    return _closure(rules, lambda sequence, empty: all(_may_be_empty(element, empty) for element in sequence))
+
+
+def check_tokens(rules: dict[str, list[list[Element]]]) -> None:
+    """Check that no token stands right behind text, in rules in which some stand for any token but one.
+
+    There llama.cpp allows tokens of which a part belongs to the text, and ends the process when one comes.
+
+    Raises:
+        UsageError: if one does.
+    """
+    empty = _empty_rules(rules)
+
+    def begins(element: Element, found: set[str]) -> bool:
+        return bool(element.token) or element.rule in found
+
+    def ends(element: Element, found: set[str]) -> bool:
+        return element.rule in found if element.rule else element.reads and not element.token
+
+    tokens = _closure(rules, lambda sequence, found: _first_is(begins, sequence, empty, found))
+    textual = _closure(rules, lambda sequence, found: _first_is(ends, sequence[::-1], empty, found))
+    for name, rule in rules.items():
+        for sequence in rule:
+            for i, element in enumerate(sequence):
+                again = element.again and _first_is(begins, [element], empty, tokens)
+                behind = again or _first_is(begins, sequence[i + 1 :], empty, tokens)
+                if behind and ends(element, textual):
+                    raise UsageError(
+                        f"the grammar's rule {_shown(name)} has a token right behind text, beside tokens "
+                        "that are not to come (!<...>): let a token stand before it"
+                    )
+
+
+def _first_is(
+    holds: Callable[[Element, set[str]], bool], sequence: list[Element], empty: set[str], found: set[str]
+) -> bool:
+    """Return whether something holds for an element that nothing need come before."""
+    for element in sequence:
+        if holds(element, found):
+            return True
+        if not _may_be_empty(element, empty):
+            return False
+    return False

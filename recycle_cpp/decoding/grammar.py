@@ -65,8 +65,10 @@ class GrammarSampler(Sampler):
         if self._chain.plan.is_falling:
             return self._best_allowed(logits, rules)
         token = self._chain.choose(logits)
-        if token == NOTHING or rules.allowed([token])[0]:
-            return token
+        return token if token == NOTHING or rules.allowed([token])[0] else self._choose_again(logits, rules)
+
+    def _choose_again(self, logits: FloatArray, rules: Rules) -> int:
+        """Return the chain's choice among all tokens that the grammar allows."""
         candidates = self._chain.candidates
         candidates.fill(logits)
         rules.apply(candidates)
@@ -85,7 +87,7 @@ class GrammarSampler(Sampler):
     def _best_allowed(self, logits: FloatArray, rules: Rules) -> int:
         """Return the first token in falling order, biases and penalties applied, that the grammar allows."""
         asked = 0
-        for k in (*BLOCKS, len(logits)):
+        for k in BLOCKS:
             tokens, n_certain = self._chain.falling(logits, k)
             start = asked
             for stop in (min(FEW, n_certain), n_certain):
@@ -95,7 +97,7 @@ class GrammarSampler(Sampler):
                         return int(tokens[start + allowed[0]])
                     start = stop
             asked = start
-        return NOTHING
+        return self._choose_again(logits, rules)
 
     def prune(self, tree: DraftTree) -> DraftTree:
         """Return the tree without nodes that the grammar or a bias forbids, as far as DEEPEST of the first path."""

@@ -226,6 +226,9 @@ BROKEN = {
     'root ::= (root)* "x"': "rule root may call itself before it has read anything (left recursion)",
     "root ::= a\na ::= a": "rule root can match no text",
     'root ::= "x" e\ne ::= f e\nf ::= g\ng ::= ""': "rule e can match no text",
+    'root ::= "a" !<[5]>': "rule root has a token right behind text",
+    'root ::= <|im_start|> x\nx ::= !<[5]> [a-z]+ x | ""': "rule x has a token right behind text",
+    "root ::= (!<[5]> .?)*": "rule root has a token right behind text",
     'root ::= "a"{3,1}': "repeats a part {3,1} times: give the smaller number first",
     'root ::= "a"{99999999999999999999}': "times: 2000 are the most",
     'root ::= "' + "a" * 100_000 + '"{2000}': "is too large, its repetitions written out",
@@ -276,6 +279,26 @@ def test_a_grammar_that_llama_cpp_can_read_is_read(vocab, text: str) -> None:
     rules.close()
 
 
+def test_a_named_token_is_not_read_by_halves(model, vocab) -> None:
+    able = model.tokenize("able", add_special=False, parse_special=False)[0]
+    a = model.tokenize("a", add_special=False, parse_special=False)[0]
+
+    def may_begin(text: str) -> bool:
+        rules = Rules.read(text.replace("ABLE", f"<[{able}]>"), "root", vocab, Candidates(vocab.n_vocab))
+        yes = bool(rules.allowed([able])[0])
+        if yes:
+            rules.accept(able)  # llama.cpp would end the process if it could not
+        return yes
+
+    assert may_begin("root ::= ABLE")
+    assert may_begin('root ::= "abl" "e" | "a" ABLE')
+    assert may_begin(".* ABLE".join(["root ::= ", ""]))
+    assert not may_begin('root ::= "a" ABLE')
+    rules = Rules.read(f'root ::= "a" <[{able}]>', "root", vocab, Candidates(vocab.n_vocab))
+    rules.accept(a)
+    assert rules.allowed([able, a]).tolist() == [True, False]
+
+
 def test_random_rules_end_no_process(model_file) -> None:
     code = (
         "import random, sys\n"
@@ -288,8 +311,9 @@ def test_random_rules_end_no_process(model_file) -> None:
         "vocab = LlamaModel(Path(sys.argv[1]), LoadOptions()).sampler_vocabulary(64)\n"
         "buffer, rng, read = Candidates(vocab.n_vocab), random.Random(1), 0\n"
         "parts = ['a', 'b', 'root', '\"x\"', '\"yz\"', '[a-c]', '[^q]', '.', '(', ')', '|', '*', '+', '?', '{2}',\n"
-        "         '{0,3}', '{4,2}', ' ', '\\n', '::=', '\\na ::= ', '\\nb ::= ', '<[9]>', '!', '\"', '#', '\\\\']\n"
-        "for _ in range(4000):\n"
+        "         '{0,3}', '{4,2}', ' ', '\\n', '::=', '\\na ::= ', '\\nb ::= ', '<[9]>', '!',\n"
+        "         '<[515]>', '!<[515]>', '\"ab\"', '\"', '#', '\\\\']\n"
+        "for _ in range(6000):\n"
         "    text = 'root ::= ' + ' '.join(rng.choices(parts, k=rng.randint(1, 14)))\n"
         "    try:\n"
         "        rules = Rules.read(text, 'root', vocab, buffer)\n"
@@ -298,7 +322,7 @@ def test_random_rules_end_no_process(model_file) -> None:
         "        continue\n"
         "    read += 1\n"
         "    for _ in range(4):\n"
-        "        some = [rng.randrange(3, vocab.n_vocab) for _ in range(40)] + list(range(30, 130))\n"
+        "        some = [rng.randrange(3, vocab.n_vocab) for _ in range(40)] + list(range(30, 130)) + [515] * 30\n"
         "        allowed = [t for t, yes in zip(some, rules.allowed(some)) if yes]\n"
         "        if not allowed: break\n"
         "        rules.accept(rng.choice(allowed))\n"
