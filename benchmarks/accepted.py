@@ -18,7 +18,7 @@ from recycle_cpp.backend.loaded import LoadedModel
 from recycle_cpp.bench.prompts import EVERYDAY, SETS, BenchPrompt, read_prompts, take
 from recycle_cpp.bench.replay import AlwaysWidest
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import Drafter, TemplateDrafter
 from recycle_cpp.drafting.knowledge import Knowledge

@@ -17,7 +17,7 @@ import numpy as np
 from recycle_cpp.backend.loaded import LoadedModel
 from recycle_cpp.decoding import kernels
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix

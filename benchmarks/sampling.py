@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from recycle_cpp.backend.model import LlamaModel, SamplerVocabulary
-from recycle_cpp.decoding.chain import ChainSampler
-from recycle_cpp.decoding.samplers import NOTHING, Sampler, make_sampler
+from recycle_cpp.decoding.sampling.chain import ChainSampler
+from recycle_cpp.decoding.sampling.samplers import NOTHING, Sampler, make_sampler
 from recycle_cpp.models import resolve
 from recycle_cpp.types import GenerateOptions, Grammar, LoadOptions, SamplingOptions
 

@@ -16,7 +16,7 @@ import pytest
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.backend.model import SamplerVocabulary
 from recycle_cpp.backend.tree import TreeBackend
-from recycle_cpp.decoding.protocol import NOTHING, Sampler
+from recycle_cpp.decoding.sampling.protocol import NOTHING, Sampler
 from recycle_cpp.drafting.drafter import TreeArrays
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate

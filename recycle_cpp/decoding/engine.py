@@ -10,7 +10,7 @@ import numpy as np
 from recycle_cpp.decoding import kernels
 from recycle_cpp.decoding.logprobs import LogprobReader
 from recycle_cpp.decoding.prefix import Provenance
-from recycle_cpp.decoding.protocol import NOTHING
+from recycle_cpp.decoding.sampling.protocol import NOTHING
 from recycle_cpp.drafting.drafter import Limits, Outcome, common_prefix
 from recycle_cpp.errors import BackendError, PromptTooLongError, UsageError
 from recycle_cpp.types import PhaseTimes, Step
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recycle_cpp.backend.measure import ExactWidths
     from recycle_cpp.backend.protocol import Backend
     from recycle_cpp.decoding.prefix import Reuse
-    from recycle_cpp.decoding.protocol import Sampler
+    from recycle_cpp.decoding.sampling.protocol import Sampler
     from recycle_cpp.drafting.drafter import Drafter
     from recycle_cpp.types import DraftTree, FinishReason, FloatArray, IntArray, TokenLogprobs
 

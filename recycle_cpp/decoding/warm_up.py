@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recycle_cpp.decoding import kernels
-from recycle_cpp.decoding.candidates import Candidates
-from recycle_cpp.decoding.pruning import Pruner
+from recycle_cpp.decoding.sampling.candidates import Candidates
+from recycle_cpp.decoding.sampling.pruning import Pruner
 from recycle_cpp.drafting import template
 from recycle_cpp.drafting.drafter import Limits, Outcome, TemplateDrafter
 from recycle_cpp.drafting.knowledge import Knowledge

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.metrics import RunMeter
 from recycle_cpp.decoding.policy import Policy
-from recycle_cpp.decoding.samplers import make_sampler
+from recycle_cpp.decoding.sampling.samplers import make_sampler
 from recycle_cpp.drafting.learned import Learned
 from recycle_cpp.errors import CancelledError, UsageError
 from recycle_cpp.runtime.answering import Answering, cancelled
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recycle_cpp.decoding.engine import CacheState
     from recycle_cpp.decoding.policy import Choice
     from recycle_cpp.decoding.prefix import Reuse
-    from recycle_cpp.decoding.protocol import Sampler
+    from recycle_cpp.decoding.sampling.protocol import Sampler
     from recycle_cpp.models.learned_files import LearnedFile
     from recycle_cpp.types import Chunk, GenerateOptions
 

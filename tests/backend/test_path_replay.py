@@ -14,7 +14,7 @@ from recycle_cpp.backend.model import LlamaModel
 from recycle_cpp.backend.replay import decode_one, replay_paths
 from recycle_cpp.backend.tree import TreeBackend
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import Limits, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import published

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recycle_cpp.backend.model import SamplerVocabulary
-from recycle_cpp.decoding.chain import ChainSampler, plan_chain
-from recycle_cpp.decoding.samplers import NOTHING
+from recycle_cpp.decoding.sampling.chain import ChainSampler, plan_chain
+from recycle_cpp.decoding.sampling.samplers import NOTHING
 from recycle_cpp.errors import UsageError
 from recycle_cpp.types import SAMPLERS, SamplingOptions
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recycle_cpp.backend.tree import TreeBackend
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.metrics import RunMeter
-from recycle_cpp.decoding.samplers import GreedySampler, make_sampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler, make_sampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import published

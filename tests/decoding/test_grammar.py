@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recycle_cpp.backend.model import LlamaModel
-from recycle_cpp.decoding.candidates import Candidates
-from recycle_cpp.decoding.complaints import captured_complaints
-from recycle_cpp.decoding.grammar import GrammarSampler
-from recycle_cpp.decoding.rules import Rules, _split
-from recycle_cpp.decoding.samplers import NOTHING
+from recycle_cpp.decoding.sampling.candidates import Candidates
+from recycle_cpp.decoding.sampling.complaints import captured_complaints
+from recycle_cpp.decoding.sampling.grammar import GrammarSampler
+from recycle_cpp.decoding.sampling.rules import Rules, _split
+from recycle_cpp.decoding.sampling.samplers import NOTHING
 from recycle_cpp.errors import UsageError
 from recycle_cpp.types import Grammar, LoadOptions, SamplingOptions
 
@@ -304,8 +304,8 @@ def test_random_rules_end_no_process(model_file) -> None:
         "import random, sys\n"
         "from pathlib import Path\n"
         "from recycle_cpp.backend.model import LlamaModel\n"
-        "from recycle_cpp.decoding.candidates import Candidates\n"
-        "from recycle_cpp.decoding.rules import Rules\n"
+        "from recycle_cpp.decoding.sampling.candidates import Candidates\n"
+        "from recycle_cpp.decoding.sampling.rules import Rules\n"
         "from recycle_cpp.errors import UsageError\n"
         "from recycle_cpp.types import LoadOptions\n"
         "vocab = LlamaModel(Path(sys.argv[1]), LoadOptions()).sampler_vocabulary(64)\n"

@@ -7,8 +7,8 @@ import pytest
 from fakes import EOG, HashSampler, ToyModel, fake_backend, toy_vocabulary
 
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.hooks import HookedSampler
-from recycle_cpp.decoding.samplers import NOTHING, GreedySampler, make_sampler
+from recycle_cpp.decoding.sampling.hooks import HookedSampler
+from recycle_cpp.decoding.sampling.samplers import NOTHING, GreedySampler, make_sampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import published

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.logprobs import LogprobReader
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import published

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recycle_cpp.backend.measure import ExactWidths
-from recycle_cpp.decoding.chain import ChainSampler
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.metrics import RunMeter
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.chain import ChainSampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import TreeTemplate, chain, published

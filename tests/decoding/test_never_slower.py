@@ -13,7 +13,7 @@ from recycle_cpp.backend.cost import LADDER
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.bench.curves import MACHINES, named_curve
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import Limits
 from recycle_cpp.drafting.knowledge import Knowledge
 from recycle_cpp.drafting.planned import PlannedDrafter

@@ -12,7 +12,7 @@ from test_lossless import any_prompt
 from recycle_cpp.backend.cost import LADDER, CostCurve, Curve, interpolate
 from recycle_cpp.backend.llama import MAX_PATHS
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import Limits
 from recycle_cpp.drafting.knowledge import Knowledge
 from recycle_cpp.drafting.planned import PlannedDrafter

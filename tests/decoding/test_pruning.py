@@ -8,10 +8,10 @@ from fakes import HashSampler, ToyModel, fake_backend, make_tree, path_tokens, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recycle_cpp.decoding.chain import ChainSampler
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.pruning import Pruner
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.chain import ChainSampler
+from recycle_cpp.decoding.sampling.pruning import Pruner
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import Limits, Outcome, TemplateDrafter
 from recycle_cpp.drafting.knowledge import Knowledge
 from recycle_cpp.drafting.matrix import AdjacencyMatrix

@@ -11,7 +11,7 @@ from recycle_cpp.backend.measure import PLAIN_ONLY, ExactWidths
 from recycle_cpp.backend.tree import TreeBackend
 from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.prefix import Provenance
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import chain, published

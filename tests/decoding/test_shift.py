@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.decoding.engine import LEAST_MOVING, Engine, Request
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import chain, published

@@ -7,7 +7,7 @@ from fakes import ToyModel, fake_backend
 
 from recycle_cpp.backend.measure import PLAIN_ONLY
 from recycle_cpp.decoding.engine import CacheState, Engine, Request
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import published

@@ -8,8 +8,8 @@ import numpy as np
 
 from recycle_cpp.backend.measure import PLAIN_ONLY, ExactWidths
 from recycle_cpp.decoding.engine import Engine, Request
-from recycle_cpp.decoding.protocol import Sampler
-from recycle_cpp.decoding.samplers import GreedySampler
+from recycle_cpp.decoding.sampling.protocol import Sampler
+from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import PlainDrafter, TemplateDrafter
 from recycle_cpp.drafting.matrix import AdjacencyMatrix
 from recycle_cpp.drafting.template import chain, published

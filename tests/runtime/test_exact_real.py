@@ -12,7 +12,7 @@ from real_prompts import PROMPTS
 
 from recycle_cpp.backend.measure import ExactWidths
 from recycle_cpp.decoding.engine import Request
-from recycle_cpp.decoding.protocol import Sampler
+from recycle_cpp.decoding.sampling.protocol import Sampler
 from recycle_cpp.drafting.drafter import PlainDrafter
 from recycle_cpp.runtime import Runtime
 from recycle_cpp.types import Completion, GenerateOptions, SamplingOptions

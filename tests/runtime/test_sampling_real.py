@@ -10,8 +10,8 @@ import pytest
 from real_prompts import PROMPTS
 
 from recycle_cpp.decoding.engine import Request
-from recycle_cpp.decoding.grammar import GrammarSampler
-from recycle_cpp.decoding.samplers import NOTHING, Sampler, make_sampler
+from recycle_cpp.decoding.sampling.grammar import GrammarSampler
+from recycle_cpp.decoding.sampling.samplers import NOTHING, Sampler, make_sampler
 from recycle_cpp.drafting.drafter import PlainDrafter
 from recycle_cpp.errors import UsageError
 from recycle_cpp.runtime import Runtime

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recycle_cpp.backend.library import load_library
-from recycle_cpp.decoding.candidates import MOST_BEST, Candidates
-from recycle_cpp.decoding.protocol import NOTHING, Sampler
-from recycle_cpp.decoding.pruning import Pruner
+from recycle_cpp.decoding.sampling.candidates import MOST_BEST, Candidates
+from recycle_cpp.decoding.sampling.protocol import NOTHING, Sampler
+from recycle_cpp.decoding.sampling.pruning import Pruner
 from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recycle_cpp.decoding.chain import ChainSampler
-from recycle_cpp.decoding.grammar import GrammarSampler
-from recycle_cpp.decoding.hooks import HookedSampler
-from recycle_cpp.decoding.protocol import NOTHING, Sampler
+from recycle_cpp.decoding.sampling.chain import ChainSampler
+from recycle_cpp.decoding.sampling.grammar import GrammarSampler
+from recycle_cpp.decoding.sampling.hooks import HookedSampler
+from recycle_cpp.decoding.sampling.protocol import NOTHING, Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recycle_cpp.decoding.candidates import Candidates
-from recycle_cpp.decoding.chain import ChainSampler
-from recycle_cpp.decoding.protocol import NOTHING, Sampler
-from recycle_cpp.decoding.pruning import Pruner
-from recycle_cpp.decoding.rules import Rules
-from recycle_cpp.decoding.triggers import Trigger
+from recycle_cpp.decoding.sampling.candidates import Candidates
+from recycle_cpp.decoding.sampling.chain import ChainSampler
+from recycle_cpp.decoding.sampling.protocol import NOTHING, Sampler
+from recycle_cpp.decoding.sampling.pruning import Pruner
+from recycle_cpp.decoding.sampling.rules import Rules
+from recycle_cpp.decoding.sampling.triggers import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 
 from recycle_cpp.backend.library import load_library
 from recycle_cpp.decoding import kernels
-from recycle_cpp.decoding.protocol import NOTHING
+from recycle_cpp.decoding.sampling.protocol import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

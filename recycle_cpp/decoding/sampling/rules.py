@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recycle_cpp.backend.library import load_library
-from recycle_cpp.decoding.candidates import Candidates
-from recycle_cpp.decoding.complaints import captured_complaints
-from recycle_cpp.decoding.gbnf import check_gbnf
-from recycle_cpp.decoding.pieces import Pieces
+from recycle_cpp.decoding.sampling.candidates import Candidates
+from recycle_cpp.decoding.sampling.complaints import captured_complaints
+from recycle_cpp.decoding.sampling.gbnf import check_gbnf
+from recycle_cpp.decoding.sampling.pieces import Pieces
 from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:

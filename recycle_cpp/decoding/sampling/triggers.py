@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recycle_cpp.decoding.pieces import Pieces
+from recycle_cpp.decoding.sampling.pieces import Pieces
 from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.model import SamplerVocabulary
-    from recycle_cpp.decoding.rules import Rules
+    from recycle_cpp.decoding.sampling.rules import Rules
     from recycle_cpp.types import Grammar
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recycle_cpp.decoding.protocol import NOTHING, Sampler
+from recycle_cpp.decoding.sampling.protocol import NOTHING, Sampler
 from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:
