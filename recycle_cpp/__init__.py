@@ -47,6 +47,7 @@ from recycle_cpp.types import (
 from recycle_cpp.version import __version__
 
 if TYPE_CHECKING:
+    from recycle_cpp.drop_in import Llama
     from recycle_cpp.runtime import (
         AsyncRuntime,
         Runtime,
@@ -71,6 +72,7 @@ __all__ = [
     "GenerateOptions",
     "Grammar",
     "InstallError",
+    "Llama",
     "LoadOptions",
     "Message",
     "ModelError",
@@ -96,6 +98,7 @@ __all__ = [
 # What needs numba or llama.cpp is loaded when it is first asked for: the records alone cost nothing.
 _LATE = {
     "AsyncRuntime": "recycle_cpp.runtime",
+    "Llama": "recycle_cpp.drop_in",
     "Runtime": "recycle_cpp.runtime",
     "json_grammar": "recycle_cpp.runtime",
     "messages_from": "recycle_cpp.runtime",

@@ -69,7 +69,8 @@ class LoadedModel:
             self._require_threads()
             self._profile = Profile(profiles, model=fingerprint, **self._identity())
             trained = self.model.n_ctx_train
-            self._n_ctx = options.n_ctx or (min(trained, DEFAULT_CONTEXT) if trained > 0 else DEFAULT_CONTEXT)
+            most = trained if options.n_ctx == 0 else min(trained, DEFAULT_CONTEXT)
+            self._n_ctx = options.n_ctx or (most if trained > 0 else DEFAULT_CONTEXT)
             self._require_room(self._n_ctx)
             self._search = self._choices()
             self.settings = self._tuned.settings if self._search.is_open else self._search.first

@@ -97,6 +97,38 @@ class LlamaModel:
         return int(self._c.llama_vocab_eos(self._vocab))
 
     @property
+    def newline(self) -> int:
+        """Token of a line's end; -1 for none."""
+        return int(self._c.llama_vocab_nl(self._vocab))
+
+    @property
+    def sep(self) -> int:
+        """Token between two sentences; -1 for none."""
+        return int(self._c.llama_vocab_sep(self._vocab))
+
+    @property
+    def infill(self) -> tuple[int, int, int]:
+        """Tokens before the prefix, the suffix and the middle of a text to fill in; -1 for none."""
+        c = self._c
+        prefix, suffix, middle = c.llama_vocab_fim_pre, c.llama_vocab_fim_suf, c.llama_vocab_fim_mid
+        return int(prefix(self._vocab)), int(suffix(self._vocab)), int(middle(self._vocab))
+
+    @property
+    def adds_bos(self) -> bool:
+        """Whether a prompt is to begin with the beginning-of-text token."""
+        return bool(self._c.llama_vocab_get_add_bos(self._vocab))
+
+    @property
+    def adds_eos(self) -> bool:
+        """Whether a prompt is to end with the end-of-text token."""
+        return bool(self._c.llama_vocab_get_add_eos(self._vocab))
+
+    @property
+    def n_embd(self) -> int:
+        """Elements of one token's embedding."""
+        return int(self._c.llama_model_n_embd(self.handle))
+
+    @property
     def can_branch(self) -> bool:
         """Whether the cache can hold a tree: not so for recurrent and hybrid models."""
         return not (self._c.llama_model_is_recurrent(self.handle) or self._c.llama_model_is_hybrid(self.handle))
@@ -125,6 +157,22 @@ class LlamaModel:
         n = self._c.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
         return None if n < 0 else buffer.value.decode("utf-8", "replace")
 
+    def all_metadata(self) -> dict[str, str]:
+        """Return what the GGUF's header says, as text, by its keys; lists are left out, as llama.cpp does."""
+        c, handle = self._c, self.handle
+
+        def read(function: Any, index: int) -> str:
+            buffer = ctypes.create_string_buffer(max(0, function(handle, index, None, 0)) + 1)
+            function(handle, index, buffer, len(buffer))
+            return buffer.value.decode("utf-8", "replace")
+
+        key, value = c.llama_model_meta_key_by_index, c.llama_model_meta_val_str_by_index
+        return {read(key, i): read(value, i) for i in range(c.llama_model_meta_count(handle))}
+
+    def text(self, token: int) -> str:
+        """Return a token as the vocabulary spells it; control tokens by their names."""
+        return bytes(self._c.llama_vocab_get_text(self._vocab, token)).decode("utf-8", "replace")
+
     def is_eog(self, token: int) -> bool:
         """Return whether a token ends the generation."""
         return bool(self._c.llama_vocab_is_eog(self._vocab, token))
@@ -143,11 +191,11 @@ class LlamaModel:
         tokens = self._c.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(n))
         return tuple(sorted(tokens[: n.value])) if tokens else ()
 
-    def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
+    def tokenize(self, text: str | bytes, *, add_special: bool, parse_special: bool) -> list[int]:
         """Return the token ids of a text.
 
         Args:
-            text: any text; NUL characters are text too.
+            text: any text, or UTF-8, in which llama.cpp replaces what is none; NUL characters are text too.
             add_special: add the beginning-of-text token if the model wants one.
             parse_special: read the names of control tokens as those tokens.
 
@@ -155,7 +203,7 @@ class LlamaModel:
             UsageError: if the text holds half of a surrogate pair, which no encoding can carry.
         """
         try:
-            data = text.encode()
+            data = text if isinstance(text, bytes) else text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(f"the prompt has an unpaired surrogate at character {error.start}: remove it") from None
         size = len(data) + 8  # a token stands for at least one byte, but for the few special ones

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from recycle_cpp.backend.cost import Curve
+    from recycle_cpp.backend.model import LlamaModel
     from recycle_cpp.runtime.prompts import Prompt
     from recycle_cpp.types import ChatChunk, ChatCompletion, Chunk, Completion, FloatArray, IntArray, Message
 
@@ -112,6 +113,16 @@ class Runtime:
     def draft_state_bytes(self) -> int:
         """Bytes of everything that drafting has learned and may learn."""
         return self._requests.knowledge_bytes
+
+    @property
+    def model(self) -> LlamaModel:
+        """The model's vocabulary, and what its file says of it.
+
+        Raises:
+            UsageError: if the model is closed.
+        """
+        self._requests.require_open()
+        return self._loaded.model
 
     @property
     def prompts(self) -> Prompts:

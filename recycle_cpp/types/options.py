@@ -116,7 +116,7 @@ class LoadOptions:
     """How a model is loaded. None means: measured or taken from the model.
 
     Attributes:
-        n_ctx: tokens that the context holds; None takes the trained length, at most 4096.
+        n_ctx: tokens that the context holds; 0 takes the trained length, None that, but at most 4096.
         n_batch: rows of one evaluation at most; prompts go through in chunks of this size.
         n_threads: threads for single rows; None measures how many are fastest here.
         n_gpu_layers: layers on the GPU; -1 all, 0 none.
@@ -146,7 +146,7 @@ class LoadOptions:
         Raises:
             UsageError: if a value is out of its range.
         """
-        require(self.n_ctx is None or is_whole(self.n_ctx, 1), self, "n_ctx", "a whole number from 1 up")
+        require(self.n_ctx is None or is_whole(self.n_ctx, 0), self, "n_ctx", "a whole number from 0 up")
         require(is_whole(self.n_batch, 1), self, "n_batch", "a whole number from 1 up")
         for name in ("n_threads", "n_threads_batch"):
             threads = getattr(self, name)

@@ -28,6 +28,7 @@ class SamplingOptions:
         xtc_probability: chance, per token, to drop all likely tokens but the least likely of them; 0 never does.
         xtc_threshold: probability from which a token is likely, for XTC.
         repeat_last_n: tokens that the penalties look back on; 0 none, -1 the whole context.
+        penalize_prompt: let the penalties look back on the prompt, too.
         repeat_penalty: divide the logits of those tokens by this; 1 changes nothing. Applies when greedy too.
         presence_penalty: subtract this from the logits of those tokens.
         frequency_penalty: subtract this from them for each time they came.
@@ -56,6 +57,7 @@ class SamplingOptions:
     xtc_probability: float = 0.0
     xtc_threshold: float = 0.1
     repeat_last_n: int = 64
+    penalize_prompt: bool = True
     repeat_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0

@@ -37,6 +37,7 @@ MAY_IMPORT = {
 NUMBA = {file for file in FILES if file.startswith("drafting/kernels/") and not file.endswith("__init__.py")}
 NUMBA |= {"decoding/kernels.py", "backend/kernels.py"}
 LLAMA_CPP = {"text/chat.py", "text/schema_rules.py", "setup/probe.py", "bench/foreign.py"}  # and all of backend/
+LLAMA_CPP |= {"drop_in/chats.py", "drop_in/llama.py", "drop_in/tokens.py"}  # its chat handlers, classes and types
 
 
 def room_of(file: str) -> str:

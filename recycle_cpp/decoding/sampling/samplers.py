@@ -37,7 +37,7 @@ def make_sampler(options: GenerateOptions, vocab: SamplerVocabulary, prompt: Seq
     Raises:
         UsageError: if llama.cpp cannot do what is asked for, such as a grammar that it cannot read.
     """
-    sampler = _inner(options, vocab, prompt)
+    sampler = _inner(options, vocab, prompt if options.sampling.penalize_prompt else ())
     if options.logits_processors or options.stop_tests:
         return HookedSampler(sampler, options.logits_processors, options.stop_tests, prompt)
     return sampler
