@@ -64,14 +64,15 @@ SAMPLING = {
     "samplers": ("--samplers penalties;top-k;temp", ("penalties", "top_k", "temperature")),
     "seed": ("--seed 42", 42),
 }
-# Fields that a command line cannot fill: functions, and the record of the sampling options themselves.
-NO_OPTION = {"logits_processors", "stop_tests", "sampling"}
+# Fields that a command line does not fill: functions, the record of the sampling options themselves, and a way of
+# llama_cpp.Llama's that llama.cpp's own programs do not have.
+NO_OPTION = {"logits_processors", "stop_tests", "sampling", "penalize_prompt"}
 
 
 def test_there_is_an_option_for_every_field() -> None:
     assert set(LOADING) == {field.name for field in fields(LoadOptions)}
     assert set(REQUEST) == {field.name for field in fields(GenerateOptions)} - NO_OPTION
-    assert set(SAMPLING) == {field.name for field in fields(SamplingOptions)}
+    assert set(SAMPLING) == {field.name for field in fields(SamplingOptions)} - NO_OPTION
     filled = {field for table in (LOADING, REQUEST, SAMPLING) for field in table}
     assert filled <= {parameter.name for parameter in generate.params}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+SETTINGS = {"n_ctx": 512, "n_batch": 512, "n_threads": 1, "n_threads_batch": 1, "flash_attn": False, "verbose": False}
 CLOSE = 0.02  # of log probabilities
 ID = r"cmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 

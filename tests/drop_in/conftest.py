@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from comparing import Remembered
+from comparing import SETTINGS, Remembered
 
 from recycle_cpp import Llama
 
 SMOLLM = "smollm2-135m-instruct-q4_1.gguf"
-SETTINGS = {"n_ctx": 512, "n_batch": 512, "n_threads": 1, "n_threads_batch": 1, "flash_attn": False, "verbose": False}
 KINDS = {"plain": {"draft": "off"}, "exact": {"exact": True}, "auto": {}}
 
 

@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from comparing import said
-from conftest import SETTINGS
+from comparing import SETTINGS, said
 
 from recycle_cpp import DownloadError, Llama, UsageError
 from recycle_cpp.drop_in import llama as module

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import llama_cpp
 import pytest
-from conftest import SETTINGS
+from comparing import SETTINGS
 from llama_cpp.llama_chat_format import Llava15ChatHandler
 
 from recycle_cpp import Llama, RecycleError, UsageError

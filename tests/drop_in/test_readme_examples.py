@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from comparing import said, streamed
-from conftest import SETTINGS
+from comparing import SETTINGS, said, streamed
 
 from recycle_cpp import Llama
 

@@ -139,7 +139,7 @@ def test_a_setting_that_there_is_not_is_refused(llama) -> None:
 
 
 def test_a_draft_model_is_accepted_and_not_needed(smollm_file, cache_home, capfd) -> None:
-    from conftest import SETTINGS
+    from comparing import SETTINGS
 
     from recycle_cpp import Llama
 
