@@ -142,6 +142,14 @@ class Runtime:
         """
         return self.prompts.tokens(prompt, raw=raw)
 
+    def detokenize(self, tokens: Sequence[int], *, special: bool = False) -> str:
+        """Return the text of tokens, U+FFFD where they are no whole characters; control tokens only if `special`.
+
+        Raises:
+            UsageError: if the vocabulary has no such token.
+        """
+        return self.prompts.detokenize(tokens, special=special)
+
     def forget(self) -> None:
         """Drop what drafting has learned, and the cached prompt; what is kept on disk stays until more is learned."""
         self._requests.forget(learned=True)
