@@ -11,7 +11,7 @@ import pytest
 
 from recycle_cpp.errors import BusyError, UsageError
 from recycle_cpp.runtime import Runtime
-from recycle_cpp.types import GenerateOptions, Message, SamplingOptions
+from recycle_cpp.types import GenerateOptions, Message
 
 PROMPTS = ("Name a colour.", "Name three animals that live in the sea.")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -105,31 +105,6 @@ def test_forgetting_empties_what_was_learned_and_the_cache(smollm: Runtime) -> N
 
 def test_drafting_is_on_unless_switched_off() -> None:
     assert GenerateOptions().draft == "auto"
-
-
-def test_memory_stays_flat_over_many_short_requests(load) -> None:
-    runtime = load(n_ctx=256)
-    kinds = [
-        options(draft="tree", max_tokens=2),
-        options(sampling=SamplingOptions(temperature=1, seed=3, repeat_penalty=1.2), max_tokens=4),
-        options(stop=("e",), max_tokens=6),
-        options(draft="tree", sampling=SamplingOptions(temperature=1), max_tokens=2),
-        options(max_tokens=3),
-    ]
-
-    def work(n: int) -> None:
-        for number in range(n):
-            prompt = [PROMPTS[number % 2], f"Say {number % 7}.", "你好" * (1 + number % 5)][number % 3]
-            stream = runtime.stream(prompt, kinds[number % len(kinds)])
-            next(stream)
-            if number % 4:
-                list(stream)
-            stream.close()
-
-    work(20)
-    before = memory()[1]
-    work(100)
-    assert memory()[1] - before < 2**20
 
 
 def test_no_buffer_grows_with_context_times_vocabulary(load) -> None:
