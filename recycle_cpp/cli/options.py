@@ -39,7 +39,12 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
     default = LoadOptions()
     cache_types = click.Choice(get_args(CacheType))
     return together(
-        LOADING.number("the model's own, at most 4096", "--ctx-size", "n_ctx", text="Tokens that the context holds."),
+        LOADING.number(
+            "the model's own, at most 4096",
+            "--ctx-size",
+            "n_ctx",
+            text="Tokens that the context holds; 0 for all that the model knows.",
+        ),
         LOADING.number(default.n_batch, "--batch-size", "n_batch", text="Rows of one evaluation at most."),
         LOADING.number("measured", "--threads", "n_threads", text="Threads for single tokens."),
         LOADING.number(

@@ -26,7 +26,7 @@ REFUSED = [
     ("--repeat-penalty 0", "repeat_penalty is 0.0; give a number from 0.01 to 100"),
     ("--seed -1", "seed is -1; give a whole number from 0"),
     ("--seed 99999999999", "seed is 99999999999; give"),
-    ("--ctx-size 0", "n_ctx is 0; give a whole number from 1 up"),
+    ("--ctx-size -1", "n_ctx is -1; give a whole number from 0 up"),
     ("--batch-size 0", "n_batch is 0; give"),
     ("--threads 0", "n_threads is 0; give"),
     ("--gpu-layers -2", "n_gpu_layers is -2; give"),
