@@ -59,7 +59,7 @@ def main() -> None:
                 order = [(name, draft) for name in settings() for draft in ("off", "auto")]
                 turn = (number + repeat) % len(order)
                 for name, draft in [*order[turn:], *order[:turn]]:
-                    options = replace(settings()[name], draft=draft, max_tokens=arguments.max_tokens)
+                    options = replace(settings()[name], draft=draft, exact=False, max_tokens=arguments.max_tokens)
                     timings = runtime.generate(question, options).timings
                     tokens[name, draft] += timings.predicted_n
                     spent[name, draft] += timings.predicted_ms / 1000

@@ -197,4 +197,4 @@ def _request_of(name: str, request: GenerateOptions) -> GenerateOptions:
     if sampling.temperature > 0 and sampling.seed is None:
         sampling = replace(sampling, seed=0)
     mode = MODES[name]
-    return replace(request, sampling=sampling, draft=mode, exact=request.exact and mode != "off")
+    return replace(request, sampling=sampling, draft=mode, exact=bool(request.exact) and mode != "off")

@@ -54,7 +54,7 @@ def generate(**params: Any) -> None:
             end: Completion | Chunk = _print_json(runtime, prompt, request)
         else:
             end = _stream_text(runtime, prompt, request, AnswerWriter(params["color"]))
-        if params["verbose"] or request.exact:
+        if params["verbose"] or request.is_exact:
             show.notes(runtime.notes)
         show.statistics(runtime.name, end, request.draft)
 

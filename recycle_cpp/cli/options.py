@@ -97,7 +97,10 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(get_args(DraftMode)),
             text="auto: as much as pays here; tree: the paper's static tree; chain: a short one; off: plain decoding.",
         ),
-        ANSWER.flag("--exact", text="Draft only what keeps the output byte-identical."),
+        ANSWER.flag(
+            "--exact/--no-exact",
+            text="Draft only what keeps the output byte-identical; the default where a --seed is to repeat draws.",
+        ),
         grammar_options,
         sampling_options,
     )(command)

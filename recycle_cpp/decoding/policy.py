@@ -45,12 +45,12 @@ class Policy:
 
     def choose(self, options: GenerateOptions) -> Choice:
         """Return how to draft for a request; the first use of a mode may measure for a second or two."""
-        exact = PLAIN_ONLY if options.exact or options.draft == "off" else None
+        exact = PLAIN_ONLY if options.is_exact or options.draft == "off" else None
         if options.draft == "off":
             return Choice(self._plain, exact, "")
         if not self._loaded.model.can_branch:
             return Choice(self._plain, exact, "drafting is off: this architecture's memory cannot hold a tree")
-        if options.exact:
+        if options.is_exact:
             return self._exact_choice(options)
         if options.draft == "auto":
             return Choice(self._planned(options), None, "")
@@ -69,10 +69,11 @@ class Policy:
 
     def _exact_choice(self, options: GenerateOptions) -> Choice:
         exact = self._loaded.exact_widths()
+        why = "exact" if options.exact else "exact, so that the seed repeats it"
         if exact.width == 1:
-            note = "exact: plain decoding, since no wider evaluation is bit-identical to it under these settings"
+            note = f"{why}: plain decoding, since no wider evaluation is bit-identical to it under these settings"
             return Choice(self._plain, exact, note)
-        note = f"exact: chains of up to {exact.width} rows within the first {exact.n_cells} tokens, plain beyond"
+        note = f"{why}: chains of up to {exact.width} rows within the first {exact.n_cells} tokens, plain beyond"
         if options.draft == "auto":
             return Choice(self._planned(options), exact, note)
         return Choice(TemplateDrafter(self.knowledge.matrix, template.chain(exact.width)), exact, note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -84,13 +85,13 @@ class Llama(TokenLevel):
         spm_infill: bool = False,
         verbose: bool = True,
         draft: DraftMode = "auto",
-        exact: bool = False,
+        exact: bool | None = None,
         **kwargs: Any,
     ) -> None:
         """Load a model; arguments as llama_cpp.Llama's, and two of our own.
 
         `draft` says how to draft, as in GenerateOptions; `exact` drafts only what leaves the output byte-identical to
-        plain decoding.
+        plain decoding, and is the default of calls with a seed.
 
         Raises:
             ValueError: if there is no file at `model_path`, it cannot be loaded, or an argument asks for what only
@@ -200,7 +201,9 @@ class Llama(TokenLevel):
             )
         max_tokens = min(asked.max_tokens, room) if asked.max_tokens and asked.max_tokens > 0 else room
         self._seed = random.Random(self._seed).randint(0, 2**32) if seed is None else seed
-        options = asked.options(self._sampling(asked.choosing), max_tokens)
+        exact = self._arguments["exact"]
+        repeats = seed is not None if exact is None else exact  # of a seed of the class's own nobody knows
+        options = replace(asked.options(self._sampling(asked.choosing), max_tokens), exact=repeats)
         answer = Answer(prompt.opening, asked.stop, max_tokens, self._piece, self._model.is_eog)
         writer = CompletionWriter(asked, asked.model or self.model_path, self.token_bos(), self._model.detokenize)
         if asked.stream:

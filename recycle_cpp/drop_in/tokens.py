@@ -66,7 +66,8 @@ class TokenLevel:
         self.cache: Any = None
 
     def _stream(self, prompt: Sequence[int], options: GenerateOptions) -> Iterator[Chunk]:
-        options = replace(options, draft=self._arguments["draft"], exact=self._arguments["exact"])
+        exact = bool(self._arguments["exact"]) if options.exact is None else options.exact
+        options = replace(options, draft=self._arguments["draft"], exact=exact)
         for chunk in self._streams.run(lambda: self._runtime.stream(list(prompt), options)):
             if self.verbose and chunk.timings is not None:
                 speed, accepted = chunk.timings.predicted_per_second, chunk.timings.mean_accepted_tokens

@@ -183,6 +183,6 @@ class Requests:
 
 def _reuse(options: GenerateOptions, choice: Choice) -> Reuse:
     """Return what of the cache may serve a request."""
-    if options.exact:
+    if options.is_exact:
         return "fresh"
     return "plain" if choice.exact is not None else "all"

@@ -39,7 +39,8 @@ class GenerateOptions:
         stop_tests: called where a token is about to be emitted, with the same two; True ends the answer before it.
         draft: "auto" drafts at each step the tree, of whatever size, that promises most tokens per second by what was
             measured here; "tree" is the paper's static tree, "chain" a short chain, "off" plain decoding.
-        exact: draft only what leaves the output byte-identical to plain decoding of this prompt in an empty cache.
+        exact: draft only what leaves the output byte-identical to plain decoding of this prompt in an empty cache. None
+            does so where a seed is given for draws, which would not repeat otherwise: wider evaluations round.
         raw: pass the prompt as it is, without the model's chat template.
     """
 
@@ -53,7 +54,7 @@ class GenerateOptions:
     logits_processors: tuple[LogitsProcessor, ...] = ()
     stop_tests: tuple[StopTest, ...] = ()
     draft: DraftMode = "auto"
-    exact: bool = False
+    exact: bool | None = None
     raw: bool = False
 
     def __post_init__(self) -> None:
@@ -76,6 +77,14 @@ class GenerateOptions:
             callables = isinstance(functions, tuple) and all(callable(function) for function in functions)
             require(callables, self, name, "a tuple of functions")
         require(self.draft in get_args(DraftMode), self, "draft", f"one of {', '.join(get_args(DraftMode))}")
+        require(self.exact is None or isinstance(self.exact, bool), self, "exact", "True, False or None")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the answer is to depend on prompt and settings alone: as asked for, or so that a seed repeats it."""
+        if self.exact is not None:
+            return self.exact
+        return self.sampling.draws and self.sampling.seed is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,20 @@ def test_exact_drafting_with_a_sampler_is_plain_decoding_to_the_byte(smollm: Run
     assert accepted > 0 or smollm._loaded.exact_widths().width == 1
 
 
+def test_a_seed_repeats_its_text_whatever_was_decoded_before(smollm: Runtime) -> None:
+    seeded = SamplingOptions(temperature=1, seed=21)
+    texts = set()
+    for draft in ("auto", "tree", "off", "auto"):
+        texts.add(ask(smollm, PROMPTS[0], draft, sampling=seeded).text)
+        ask(smollm, PROMPTS[0], "tree", sampling=SamplingOptions(temperature=1))  # another history, another cache
+    assert len(texts) == 1
+
+
+def test_without_a_seed_texts_differ(smollm: Runtime) -> None:
+    drawn = SamplingOptions(temperature=1)
+    assert len({ask(smollm, PROMPTS[0], "auto", sampling=drawn).text for _ in range(3)}) > 1
+
+
 def test_another_seed_gives_another_text(smollm: Runtime) -> None:
     texts = {ask(smollm, PROMPTS[0], "off", sampling=SamplingOptions(temperature=0.8, seed=s)).text for s in (7, 8, 7)}
     assert len(texts) == 2

@@ -165,7 +165,7 @@ class ChatSession:
         self._totals.add(end.usage, end.timings)
         self._last_line = show.statistics_line(self._runtime.name, end, request.draft)
         show.dim(self._last_line)
-        if request.exact:
+        if request.is_exact:
             show.notes(note for note in self._runtime.notes if note not in self._told)
             self._told.update(self._runtime.notes)
         n_ctx, used = self._runtime.n_ctx, end.usage.total_tokens
