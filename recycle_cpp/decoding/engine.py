@@ -108,15 +108,15 @@ class Engine:
         common = common_prefix(self._tokens[: self._backend.n_past], prompt[:-1])
         self._rewind(self._cells.usable(common, wanted, reuse))
         kept = self._backend.n_past
-        self._tokens = list(prompt[:kept])
+        self._tokens = list(prompt)  # before the cells: tokens without cells are passed over, the reverse is not
         self._dropped = 0
         try:
             self._backend.prefill(prompt[kept:-1], cancel)
         except BaseException:
             self._rewind(self._backend.n_past)  # a memory that cannot forget a part has forgotten all
+            del self._tokens[self._backend.n_past :]
             raise
         self._cells.prefilled(kept, wanted)
-        self._tokens = list(prompt)
         return wanted - kept
 
     def check(self, prompt: Sequence[int], shift_keep: int | None = None) -> None:
@@ -200,9 +200,13 @@ class Engine:
         if not all(0 <= token < self._backend.n_vocab for token in state.tokens):
             raise UsageError("the session has tokens that are not in this model's vocabulary: use its own model")
         self.keep(0)
-        self._backend.restore(state.data, n_tokens)
         self._tokens = list(state.tokens)
         self._dropped = 0
+        try:
+            self._backend.restore(state.data, n_tokens)
+        except BaseException:
+            self.keep(0)
+            raise
         self._cells.restored(n_tokens, state.n_plain)
 
     def _rewind(self, n_past: int) -> None:
@@ -212,9 +216,13 @@ class Engine:
     def _shift(self, n_keep: int) -> None:
         """Drop the older half of all tokens behind the first n_keep, as llama.cpp's server does."""
         n_discard = (self._backend.n_past - n_keep) // 2
-        self._backend.shift(n_keep, n_discard)
-        self._cells.shifted(n_keep)
-        del self._tokens[n_keep : n_keep + n_discard]
+        try:
+            self._backend.shift(n_keep, n_discard)
+            self._cells.shifted(n_keep)
+            del self._tokens[n_keep : n_keep + n_discard]
+        except BaseException:  # an interrupt: nobody knows how far it has come
+            self._rewind(n_keep)
+            raise
         self._dropped += n_discard
         self._shift_keep = n_keep
 
@@ -224,8 +232,8 @@ class Engine:
         clock = [time.perf_counter()]
         tree = self._draft(request, budget)
         clock.append(time.perf_counter())
-        evaluation = backend.evaluate(tree)
         try:
+            evaluation = backend.evaluate(tree)
             clock.append(time.perf_counter())
             top, values = self._top_k(evaluation.logits)
             clock.append(time.perf_counter())
@@ -235,12 +243,13 @@ class Engine:
             if len(tokens) == len(path):
                 drafter.update(Outcome(tree, top, values, tokens))
             clock.append(time.perf_counter())
+            self._cells.decoded(backend.n_past, rounded=tree.width > 1 and request.exact is None)
+            self._tokens += tokens
             backend.commit(path)
         except BaseException:
+            del self._tokens[backend.n_past + 1 :]
             backend.rewind(backend.n_past)
             raise
-        self._cells.decoded(backend.n_past - len(path), rounded=tree.width > 1 and request.exact is None)
-        self._tokens += tokens
         clock.append(time.perf_counter())
         draft, evaluate, *rest = np.diff(clock).tolist()
         times = PhaseTimes(draft, evaluate - evaluation.decode, evaluation.decode, *rest)

@@ -42,20 +42,14 @@ class Turns:
         if self._owner == threading.get_ident():
             raise BusyError("this thread has a generation open on the model: finish or close it first")
         ticket = object()
-        with self._changed:
-            self._queue.append(ticket)
-            try:
+        try:  # an interrupt may come at any line: whatever was taken is given back
+            with self._changed:
+                self._queue.append(ticket)
                 self._wait(ticket, cancel)
-            except BaseException:
-                self._leave(ticket)
-                raise
-            self._owner = threading.get_ident()
-        try:
+                self._owner = threading.get_ident()
             yield
         finally:
-            with self._changed:
-                self._owner = None
-                self._leave(ticket)
+            self._leave(ticket)
 
     def resume(self) -> None:
         """Note that the turn is now used by this thread: a stream may go from one to another."""
@@ -70,5 +64,9 @@ class Turns:
             self._changed.wait(None if cancel is None else POLL_SECONDS)
 
     def _leave(self, ticket: object) -> None:
-        self._queue.remove(ticket)
-        self._changed.notify_all()
+        with self._changed:
+            if self._queue and self._queue[0] is ticket:
+                self._owner = None
+            if ticket in self._queue:
+                self._queue.remove(ticket)
+            self._changed.notify_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
@@ -103,3 +104,40 @@ def test_the_turn_ends_with_an_error_of_who_had_it() -> None:
         raise ValueError("mine")
     with turns.hold():
         assert turns.waiting == 1
+
+
+class Interruption:
+    """Interrupts `hold` at its n-th line."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at, self.n_lines = at, 0
+
+    def run(self, work) -> None:
+        before, code = sys.gettrace(), Turns.hold.__wrapped__.__code__
+        sys.settrace(lambda frame, *_: self._line if frame.f_code is code else None)
+        try:
+            work()
+        finally:
+            sys.settrace(before)
+
+    def _line(self, _frame, event, _argument):
+        self.n_lines += event == "line"
+        if event == "line" and self.n_lines == self.at:
+            raise KeyboardInterrupt
+        return self._line
+
+
+def test_after_an_interrupt_at_any_line_before_it_is_given_back_the_turn_is_free() -> None:
+    def hold(turns: Turns) -> None:
+        with turns.hold():
+            pass
+
+    counted = Interruption(None)
+    counted.run(lambda: hold(Turns()))
+    assert counted.n_lines > 5
+    for at in range(1, counted.n_lines):  # the last line gives it back
+        turns = Turns()
+        with pytest.raises(KeyboardInterrupt):
+            Interruption(at).run(lambda turns=turns: hold(turns))
+        assert turns.waiting == 0
+        hold(turns)
