@@ -178,6 +178,13 @@ def test_biases_of_one_token_add_up_and_eos_can_be_ignored() -> None:
     assert ChainSampler(options, suppressed, []).sample(row, EOG) == 3
 
 
+def test_however_often_a_token_is_lifted_it_is_chosen_from_a_large_vocabulary() -> None:
+    row = np.random.default_rng(0).normal(0, 3, 4000).astype(np.float32)
+    for n in (1, 3000):
+        options = SamplingOptions(temperature=1.0, top_k=500, seed=1, logit_bias=((9, 1e6),) * n)
+        assert ChainSampler(options, toy_vocabulary(4000), []).sample(row, int(row.argmax())) == 9
+
+
 @pytest.mark.parametrize(
     "change, line",
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from fakes import EOG, HashSampler, ToyModel, fake_backend, toy_vocabulary
@@ -175,3 +177,16 @@ def test_where_nothing_may_follow_the_answer_ends_and_the_cache_holds_all_of_it(
     assert said == model.plain_text([*whole, 7, 8], GreedySampler(), n_ctx=128, max_tokens=9)[0]
     assert engine.prepare(whole) == 0
     assert context.cells() == list(enumerate(whole[:-1]))
+
+
+def test_a_stop_test_without_a_truth_value_is_told_so_in_one_line() -> None:
+    sampler = HookedSampler(GreedySampler(), (), (lambda _tokens, row: row > 0,), PROMPT)
+    with pytest.raises(UsageError, match="a stop test returned ndarray: let it return True or False"):
+        sampler.sample(ROW, int(ROW.argmax()))
+
+
+def test_logits_that_float32_cannot_hold_are_cut_without_a_warning() -> None:
+    sampler = HookedSampler(GreedySampler(), (lambda _tokens, row: row.astype(np.float64) * 1e300,), (), PROMPT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ROW[sampler.sample(ROW, int(ROW.argmax()))] > 0

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recycle_cpp.types import DraftTree, FloatArray, IntArray, SamplingOptions
 
 LEAST_TEMPERATURE = 1e-6  # logits divided by less leave the numbers that llama.cpp can sort
+HIGHEST_BIAS = 1e6
 MIROSTAT_CANDIDATES = 100  # llama.cpp's own choice
 _TOUCH_FEW = frozenset({"penalties", "dry"})
 
@@ -264,9 +265,13 @@ def _window(n: int, n_ctx: int) -> int:
 
 
 def _merged_biases(options: SamplingOptions, vocab: SamplerVocabulary) -> dict[int, float]:
-    """Return one bias per token: llama.cpp adds up those of one token only where it sees the whole vocabulary."""
+    """Return one bias per token: llama.cpp adds up those of one token only where it sees the whole vocabulary.
+
+    A sum is cut to what one bias may be: llama.cpp's sort loses logits that are much higher.
+    """
     biases: dict[int, float] = {}
     for token, bias in options.logit_bias:
-        biases[token] = biases.get(token, 0.0) + bias
+        total = biases.get(token, 0.0) + bias
+        biases[token] = total if total == -np.inf else min(max(total, -HIGHEST_BIAS), HIGHEST_BIAS)
     forbidden = (*vocab.suppressed, *(vocab.eog if options.ignore_eos else ()))
     return {**biases, **dict.fromkeys(forbidden, -np.inf)}

@@ -43,7 +43,7 @@ class HookedSampler(Sampler):
         row = logits.copy()
         for processor in self._processors:
             row = _checked(processor(tokens, row), len(logits))
-        if any(test(tokens, row) for test in self._stop_tests):
+        if any(_is_true(test(tokens, row)) for test in self._stop_tests):
             return NOTHING
         best = int(np.argmax(row))
         token = NOTHING if row[best] == -np.inf else self._inner.sample(row, best)
@@ -83,7 +83,20 @@ def _checked(row: object, n_vocab: int) -> FloatArray:
         raise UsageError(
             f"a logits processor returned {what}: let it return the float32[{n_vocab}] logits to go on with"
         )
-    row = np.ascontiguousarray(row, np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and cut below
+        row = np.ascontiguousarray(row, np.float32)
     if np.isnan(row).any() or row.max() > HIGHEST:
         row = np.where(np.isnan(row), np.float32(-np.inf), np.minimum(row, HIGHEST))
     return row
+
+
+def _is_true(answer: object) -> bool:
+    """Return a stop test's result as a truth value.
+
+    Raises:
+        UsageError: if it has none, as arrays.
+    """
+    try:
+        return bool(answer)
+    except Exception as error:
+        raise UsageError(f"a stop test returned {type(answer).__name__}: let it return True or False") from error
