@@ -54,7 +54,7 @@ class LlamaContext:
         library = load_library()
         self._log = library.log
         self._c = c = library.c
-        self._model = model  # the context reads the model's memory: keep it alive
+        self._weights: Any = model.handle  # the context reads the model's memory: keep it alive
         params = c.llama_context_default_params()
         params.n_ctx = n_ctx
         params.n_batch = n_batch
@@ -71,7 +71,7 @@ class LlamaContext:
         params.swa_full = True  # cells that several ids share are never recycled
         params.no_perf = True
         self._log.forget()
-        self._handle = c.llama_init_from_model(model.handle, params)
+        self._handle = c.llama_init_from_model(self._weights, params)
         self._log.raise_interrupt()
         if not self._handle:
             raise BackendError(
@@ -173,7 +173,7 @@ class LlamaContext:
         """Free the memory. Safe to call twice."""
         if self._handle:
             self._c.llama_free(self._handle)
-            self._handle = None
+            self._handle = self._weights = None
             self._stop.close()
 
 

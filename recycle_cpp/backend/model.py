@@ -36,6 +36,39 @@ class SamplerVocabulary(NamedTuple):
     suppressed: tuple[int, ...] = ()
 
 
+class _Pointer(ctypes.c_void_p):
+    """A pointer into a model's memory, which lives as long as the pointer does."""
+
+    weights: _Weights
+
+
+class _Weights:
+    """A model's memory. Threads may ask for tokens while another closes the model: who asks last frees it."""
+
+    def __init__(self, c: Any, handle: int) -> None:
+        """Take over llama.cpp's handle."""
+        self._free = c.llama_model_free
+        self._handle = handle
+        self._vocab = c.llama_model_get_vocab(handle)
+
+    def model(self) -> _Pointer:
+        """Return llama.cpp's model."""
+        return self._held(self._handle)
+
+    def vocab(self) -> _Pointer:
+        """Return llama.cpp's vocabulary."""
+        return self._held(self._vocab)
+
+    def _held(self, address: int) -> _Pointer:
+        pointer = _Pointer(address)
+        pointer.weights = self
+        return pointer
+
+    def __del__(self) -> None:
+        """Free the memory."""
+        self._free(self._handle)
+
+
 class LlamaModel:
     """Weights and vocabulary of one GGUF file; several contexts may share it."""
 
@@ -52,14 +85,34 @@ class LlamaModel:
         library.log.forget()
         params = c.llama_model_default_params()
         params.n_gpu_layers = options.n_gpu_layers
-        self.handle = c.llama_model_load_from_file(os.fsencode(path), params)
+        handle = c.llama_model_load_from_file(os.fsencode(path), params)
+        self._weights = _Weights(c, handle) if handle else None
         library.log.raise_interrupt()
-        if not self.handle:
+        if not handle:
             raise ModelFileError(f"{path} cannot be loaded: {library.log.why()}; fetch the file again or try another")
-        self._vocab = c.llama_model_get_vocab(self.handle)
         if self.n_vocab <= 0:
             self.close()
             raise ModelFileError(f"{path} has no tokenizer, so it cannot take text; use a text model")
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """llama.cpp's model; what is called with it, or keeps it, keeps the memory.
+
+        Raises:
+            UsageError: if the model is closed.
+        """
+        return self._open.model()
+
+    @property
+    def _vocab(self) -> ctypes.c_void_p:
+        return self._open.vocab()
+
+    @property
+    def _open(self) -> _Weights:
+        weights = self._weights
+        if weights is None:
+            raise UsageError("the model is closed: load it again")
+        return weights
 
     @property
     def n_vocab(self) -> int:
@@ -179,7 +232,7 @@ class LlamaModel:
 
     def sampler_vocabulary(self, n_ctx: int) -> SamplerVocabulary:
         """Return what samplers must know; the first call looks at every token."""
-        return SamplerVocabulary(self._vocab, self.n_vocab, self._eog, n_ctx, self._suppressed)
+        return SamplerVocabulary(self._vocab.value, self.n_vocab, self._eog, n_ctx, self._suppressed)
 
     @cached_property
     def _eog(self) -> tuple[int, ...]:
@@ -225,7 +278,5 @@ class LlamaModel:
             size = -n
 
     def close(self) -> None:
-        """Free the memory. Safe to call twice."""
-        if self.handle:
-            self._c.llama_model_free(self.handle)
-            self.handle = None
+        """Free the memory, when what other threads still ask of the model is answered. Safe to call twice."""
+        self._weights = None
