@@ -7,9 +7,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+from recycle_cpp.errors import UsageError
 from recycle_cpp.runtime.model import Runtime
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
     from types import TracebackType
 
@@ -41,7 +43,7 @@ class AsyncRuntime:
         self._worker = ThreadPoolExecutor(1, "recycle_cpp")
 
     @classmethod
-    async def load(cls, model: str, options: LoadOptions | None = None) -> AsyncRuntime:
+    async def load(cls, model: str | os.PathLike[str], options: LoadOptions | None = None) -> AsyncRuntime:
         """Load a model; see `Runtime.load`."""
         return cls(await asyncio.to_thread(Runtime.load, model, options))
 
@@ -78,7 +80,11 @@ class AsyncRuntime:
 
     async def _call(self, work: Callable[[threading.Event], Result]) -> Result:
         cancel = threading.Event()
-        future = asyncio.get_running_loop().run_in_executor(self._worker, work, cancel)
+        loop = asyncio.get_running_loop()
+        try:
+            future = loop.run_in_executor(self._worker, work, cancel)
+        except RuntimeError as error:  # the worker takes nothing more
+            raise UsageError("the model is closed: load it again") from error
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -92,13 +98,11 @@ class AsyncRuntime:
         arrived: asyncio.Queue[Result | None] = asyncio.Queue()
 
         def run(cancel: threading.Event) -> None:
-            try:
-                for item in work(cancel):
-                    loop.call_soon_threadsafe(arrived.put_nowait, item)
-            finally:
-                loop.call_soon_threadsafe(arrived.put_nowait, None)
+            for item in work(cancel):
+                loop.call_soon_threadsafe(arrived.put_nowait, item)
 
         task = asyncio.ensure_future(self._call(run))
+        task.add_done_callback(lambda _: arrived.put_nowait(None))  # also where the worker never came to it
         try:
             while (item := await arrived.get()) is not None:
                 yield item

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recycle_cpp.types import ChatChunk, ChatCompletion, ChatOptions, Message
+from recycle_cpp.types import ChatChunk, ChatCompletion, ChatOptions, GenerateOptions, Message
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from recycle_cpp.text.parts import AnswerParts
-    from recycle_cpp.types import Chunk, FinishReason, GenerateOptions
+    from recycle_cpp.types import Chunk, FinishReason
 
 
-def chat_options(options: GenerateOptions | None) -> ChatOptions:
+def chat_options(options: GenerateOptions) -> ChatOptions:
     """Return the options of a chat: those given, with the defaults for what only chats have."""
-    if options is None or isinstance(options, ChatOptions):
-        return options or ChatOptions()
-    return ChatOptions(**{name: getattr(options, name) for name in options.__dataclass_fields__})
+    if isinstance(options, ChatOptions):
+        return options
+    return ChatOptions(**{name: getattr(options, name) for name in GenerateOptions.__dataclass_fields__})
 
 
 def chat_chunks(chunks: Generator[Chunk, None, None], parts: AnswerParts) -> Generator[ChatChunk, None, None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recycle_cpp.backend.loaded import LoadedModel
@@ -15,21 +14,34 @@ from recycle_cpp.models import fingerprint, resolve
 from recycle_cpp.models.folders import cache_folder
 from recycle_cpp.models.learned_files import LearnedFile
 from recycle_cpp.runtime.answering import joined
+from recycle_cpp.runtime.arguments import checked_options, checked_path, checked_request, session_path
 from recycle_cpp.runtime.chats import chat_chunks, chat_options, joined_chat
 from recycle_cpp.runtime.prompts import Prompts
 from recycle_cpp.runtime.requests import Job, Requests
 from recycle_cpp.runtime.session_file import SessionIdentity, read_session_file, save_session_file
-from recycle_cpp.types import GenerateOptions, LoadOptions
+from recycle_cpp.text.openai_messages import checked_messages
+from recycle_cpp.types import LoadOptions
 
 if TYPE_CHECKING:
+    import os
     import threading
     from collections.abc import Callable, Generator, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from recycle_cpp.backend.cost import Curve
     from recycle_cpp.backend.model import LlamaModel
     from recycle_cpp.runtime.prompts import Prompt
-    from recycle_cpp.types import ChatChunk, ChatCompletion, Chunk, Completion, FloatArray, IntArray, Message
+    from recycle_cpp.types import (
+        ChatChunk,
+        ChatCompletion,
+        Chunk,
+        Completion,
+        FloatArray,
+        GenerateOptions,
+        IntArray,
+        Message,
+    )
 
 
 def _silent(_line: str) -> None:
@@ -52,7 +64,12 @@ class Runtime:
         self._requests = Requests(loaded, kept)
 
     @classmethod
-    def load(cls, model: str, options: LoadOptions | None = None, say: Callable[[str], None] = _silent) -> Runtime:
+    def load(
+        cls,
+        model: str | os.PathLike[str],
+        options: LoadOptions | None = None,
+        say: Callable[[str], None] = _silent,
+    ) -> Runtime:
         """Load a model.
 
         Args:
@@ -63,13 +80,13 @@ class Runtime:
         Raises:
             ModelError: if the model cannot be found, fetched or read.
             BackendError: if llama.cpp cannot make its context.
-            UsageError: if options contradict each other.
+            UsageError: if the model is no path and no name, or options contradict each other.
             InstallError: if llama.cpp itself cannot be loaded.
         """
-        found = resolve(model)
+        options = checked_options(options, LoadOptions)
+        found = resolve(checked_path(model, "the model"))
         warm_up(say)
         profiles = cache_folder() / "profiles"
-        options = options or LoadOptions()
         loaded = LoadedModel(found.path, options, profiles, fingerprint(found.path), say)
         kept = LearnedFile.of_user(loaded.fingerprint) if options.learned else None
         return cls(found.name, found.path, loaded, kept)
@@ -182,7 +199,7 @@ class Runtime:
             UsageError: if the prompt cannot be used.
             PromptTooLongError: if it does not fit the context.
         """
-        options = options or GenerateOptions()
+        options = checked_request(options, cancel)
         return self._requests.open(Job(self.tokenize(prompt, raw=options.raw), options, cancel))
 
     def chat(
@@ -213,11 +230,12 @@ class Runtime:
             UsageError: if the template has no place for the messages or the tools, or there is no template.
             PromptTooLongError: if they do not fit the context.
         """
-        asked = chat_options(options)
+        asked = chat_options(checked_request(options, cancel))
         chat = self.prompts.open_chat(messages, asked)
         job = Job(chat.tokens, replace(asked, grammar=chat.grammar), cancel, chat.shown)
-        chunks = chat_chunks(self._requests.open(job), chat.parts)
-        self._requests.close_with(chunks)
+        inner = self._requests.open(job)
+        chunks = chat_chunks(inner, chat.parts)
+        self._requests.close_with(chunks, inner)
         return chunks
 
     def record(self, prompt: Prompt, options: GenerateOptions | None = None) -> tuple[Completion, IntArray, FloatArray]:
@@ -231,29 +249,29 @@ class Runtime:
             UsageError: as `stream` does.
             PromptTooLongError: as `stream` does.
         """
-        options = options or GenerateOptions()
+        options = checked_request(options, None)
         recorder = RecordingDrafter()
         choice = Choice(recorder, PLAIN_ONLY, "")
         chunks = list(self._requests.open(Job(self.tokenize(prompt, raw=options.raw), options, choice=choice)))
         return joined(chunks), recorder.top, recorder.values
 
-    def save_session(self, path: str | Path, messages: Sequence[Message] = ()) -> None:
+    def save_session(self, path: str | os.PathLike[str], messages: Sequence[Message] = ()) -> None:
         """Write the cache, and the messages of the chat that is in it, to a file for `restore_session`.
 
         Raises:
-            UsageError: if it cannot be written.
+            UsageError: if it cannot be written, or the messages are none.
         """
-        identity = SessionIdentity.of(self._loaded)
-        save_session_file(Path(path), identity, self._requests.snapshot(), messages)
+        file, turns = session_path(path), checked_messages(messages)
+        save_session_file(file, SessionIdentity.of(self._loaded), self._requests.snapshot(), turns)
 
-    def restore_session(self, path: str | Path) -> tuple[Message, ...]:
+    def restore_session(self, path: str | os.PathLike[str]) -> tuple[Message, ...]:
         """Take the cache from a file, also one of another process, and return the messages saved with it.
 
         Raises:
             UsageError: if it cannot be read, is damaged or does not fit this model; the cache is then as before.
         """
         identity = SessionIdentity.of(self._loaded)
-        state, messages = read_session_file(Path(path), identity, n_ctx=self.n_ctx, n_vocab=self.n_vocab)
+        state, messages = read_session_file(session_path(path), identity, n_ctx=self.n_ctx, n_vocab=self.n_vocab)
         self._requests.restore(state)
         return messages
 

@@ -11,14 +11,20 @@ from recycle_cpp.errors import UsageError
 from recycle_cpp.text.answer import shown_pieces
 from recycle_cpp.text.chat import ChatTemplate
 from recycle_cpp.text.grammars import tool_grammar
+from recycle_cpp.text.openai_messages import checked_messages
 from recycle_cpp.types import Message
+from recycle_cpp.types.checks import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from recycle_cpp.backend.model import LlamaModel
     from recycle_cpp.text.parts import AnswerParts
     from recycle_cpp.types import ChatOptions, Grammar
 
 _WANTED = "is no text and no list of Message or of tokens: give one of them"
+
+_NO_TOKENS = "is no token, or no list of them: give whole numbers"
 
 Prompt: TypeAlias = str | Sequence[int] | Sequence[Message]
 
@@ -63,20 +69,20 @@ class Prompts:
             prompt = [Message("user", prompt)]
         if not isinstance(prompt, Sequence) or isinstance(prompt, bytes | bytearray):
             raise UsageError(f"the prompt {_WANTED}")
-        messages = [item for item in prompt if isinstance(item, Message)]
-        if len(messages) != len(prompt) or not prompt:
-            return self._checked(prompt)
-        return self.chat_tokens(self.template.render(messages))
+        if not prompt or not all(isinstance(item, Message) for item in prompt):
+            return self._checked(prompt, f"the prompt {_WANTED}")
+        return self.chat_tokens(self.template.render(checked_messages(prompt)))
 
-    def _checked(self, prompt: Sequence[object]) -> list[int]:
+    def _checked(self, given: Iterable[object], complaint: str) -> list[int]:
         """Return tokens that the vocabulary has; llama.cpp looks others up out of bounds."""
-        if not all(isinstance(token, SupportsIndex) and not isinstance(token, bool) for token in prompt):
-            raise UsageError(f"the prompt {_WANTED}")
-        tokens = [index(cast("SupportsIndex", token)) for token in prompt]
+        try:
+            tokens = [_index(token) for token in given]
+        except Exception as error:  # how foreign numbers and lists fail is theirs
+            raise UsageError(complaint) from error
         n_vocab = self._model.n_vocab
         for token in tokens:
             if not 0 <= token < n_vocab:
-                raise UsageError(f"the vocabulary has no token {token}: give tokens from 0 to {n_vocab - 1}")
+                raise UsageError(f"the vocabulary has no token {shown(token)}: give tokens from 0 to {n_vocab - 1}")
         return tokens
 
     def open_chat(self, messages: Sequence[Message], options: ChatOptions) -> OpenChat:
@@ -85,8 +91,7 @@ class Prompts:
         Raises:
             UsageError: if they are no messages, or the template refuses them or the tools.
         """
-        if isinstance(messages, str) or not all(isinstance(message, Message) for message in messages):
-            raise UsageError("a chat is a list of Message: messages_from makes one of OpenAI's dicts")
+        messages = checked_messages(messages)
         template = self.template
         tools = () if options.tool_choice == "none" else options.tools
         rendered = template.render(
@@ -131,7 +136,7 @@ class Prompts:
         Raises:
             UsageError: if the vocabulary has no such token.
         """
-        return self._model.piece(self._checked([token])[0], special=special)
+        return self._model.piece(self._checked([token], f"the token {_NO_TOKENS}")[0], special=special)
 
     def detokenize(self, tokens: Sequence[int], *, special: bool = False) -> str:
         """Return the text of tokens, U+FFFD where they are no whole characters.
@@ -139,5 +144,12 @@ class Prompts:
         Raises:
             UsageError: if the vocabulary has no such token.
         """
-        pieces = (self._model.piece(token, special=special) for token in self._checked(tokens))
+        checked = self._checked(tokens, f"what is to be a text {_NO_TOKENS}")
+        pieces = (self._model.piece(token, special=special) for token in checked)
         return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _index(token: object) -> int:
+    if isinstance(token, bool):
+        raise TypeError("True is no token")
+    return index(cast("SupportsIndex", token))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,13 +14,12 @@ from recycle_cpp.decoding.metrics import RunMeter
 from recycle_cpp.decoding.policy import Policy
 from recycle_cpp.decoding.sampling.samplers import make_sampler
 from recycle_cpp.drafting.learned import Learned
-from recycle_cpp.errors import CancelledError, UsageError
+from recycle_cpp.errors import BusyError, CancelledError, UsageError
 from recycle_cpp.runtime.answering import Answering, cancelled
 from recycle_cpp.runtime.turns import Turns
 from recycle_cpp.text.answer import AnswerText
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from recycle_cpp.backend.loaded import LoadedModel
@@ -65,7 +66,9 @@ class Requests:
         self.notes = [note for note in [self._learned.load()] if note]
         self._turns = Turns()
         self._streams: weakref.WeakSet[Generator[object, None, None]] = weakref.WeakSet()
+        self._registering = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
 
     def open(self, job: Job) -> Generator[Chunk, None, None]:
         """Return a request's chunks; it waits for its turn when the first is asked for.
@@ -79,12 +82,17 @@ class Requests:
         self.close_with(stream)
         return stream
 
-    def close_with(self, stream: Generator[object, None, None]) -> None:
-        """Have a stream end when the model is closed."""
-        self._streams.add(stream)
+    def close_with(
+        self, stream: Generator[object, None, None], inner: Generator[object, None, None] | None = None
+    ) -> None:
+        """Have a stream end when the model is closed, and one that it reads from not by itself."""
+        with self._registering:
+            self._streams.add(stream)
+            if inner is not None:
+                self._streams.discard(inner)
 
     def _run(self, job: Job) -> Generator[Chunk, None, None]:
-        start = time.perf_counter()
+        start, answering = time.perf_counter(), None
         try:
             with self.turn(job.cancel):
                 choice = job.choice or self._chosen(job.options)
@@ -96,6 +104,8 @@ class Requests:
                         self._turns.resume()
                 self._learned.save_if_due()  # the last chunk is out: nobody waits for this
         except CancelledError:
+            if answering is not None:  # a function of the caller's own has raised it
+                raise
             yield cancelled(len(job.prompt), RunMeter(0, time.perf_counter() - start))
 
     def _prepared(self, job: Job, choice: Choice, sampler: Sampler) -> Answering:
@@ -136,6 +146,7 @@ class Requests:
             BusyError: if this thread has it already.
             CancelledError: if `cancel` is set first.
         """
+        self.require_open()
         with self._turns.hold(cancel):
             self.require_open()
             yield
@@ -162,23 +173,41 @@ class Requests:
             self._engine.restore(state)
 
     def close(self) -> None:
-        """Free the memory; streams end, one that another thread is reading at its end. Safe to call twice."""
-        self._closed = True
-        for stream in list(self._streams):
-            with contextlib.suppress(ValueError):  # another thread is reading it: wait for its turn to end
-                stream.close()
-        with self._turns.hold():
-            self._learned.save()
-            self._loaded.close()
-
-    def require_open(self) -> None:
-        """Check that the model is open.
+        """Free the memory; streams end, one that another thread is reading at its end. Safe to call twice.
 
         Raises:
-            UsageError: if it is closed.
+            BusyError: if this thread is reading one: a function of the request's own cannot close the model.
+        """
+        if self._is_forked:
+            return  # it is the other process's to close
+        self._closed = True
+        with self._registering:
+            streams = list(self._streams)
+        for stream in streams:
+            with contextlib.suppress(ValueError):  # another thread is reading it: wait for its turn to end
+                stream.close()
+        try:
+            with self._turns.hold():
+                self._learned.save()
+                self._loaded.close()
+        except BusyError:
+            self._closed = False
+            raise
+
+    def require_open(self) -> None:
+        """Check that the model is open, and open here.
+
+        Raises:
+            UsageError: if it is closed, or was loaded by the process that this one was forked from.
         """
         if self._closed:
             raise UsageError("the model is closed: load it again")
+        if self._is_forked:  # threads are not forked: llama.cpp would wait for its own for ever
+            raise UsageError("the model was loaded before this process was forked: load it in the process that uses it")
+
+    @property
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._process
 
 
 def _reuse(options: GenerateOptions, choice: Choice) -> Reuse:

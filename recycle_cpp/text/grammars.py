@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from recycle_cpp.errors import RecycleError, UsageError
 from recycle_cpp.text.schemas import Schema, SchemaReader
 from recycle_cpp.types import Grammar
+from recycle_cpp.types.checks import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +77,7 @@ def tool_grammar(
     named = tool_choice not in ("auto", "required")
     wanted = [tool for tool in tools if not named or tool.name == tool_choice]
     if not wanted:
-        raise UsageError(f"tool_choice is {tool_choice!r}, which is none of the tools: give the name of one")
+        raise UsageError(f"tool_choice is {shown(tool_choice)}, which is none of the tools: give the name of one")
     rules = _new_rules()
     calls = _add_calls(rules, family, wanted, several=not named)
     if tool_choice == "auto":

@@ -8,6 +8,7 @@ from typing import Any
 
 from recycle_cpp.errors import UsageError
 from recycle_cpp.types import Message, Tool, ToolCall
+from recycle_cpp.types.checks import shown
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -39,16 +40,16 @@ def tools_from(dicts: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
 
 def message_dict(message: Message) -> dict[str, Any]:
     """Return a message as OpenAI's API writes it; what it does not have is left out."""
-    shown: dict[str, Any] = {"role": message.role, "content": message.content}
+    fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.reasoning:
-        shown["reasoning_content"] = message.reasoning
+        fields["reasoning_content"] = message.reasoning
     if message.tool_calls:
-        shown["tool_calls"] = [call_dict(call) for call in message.tool_calls]
+        fields["tool_calls"] = [call_dict(call) for call in message.tool_calls]
     if message.tool_call_id:
-        shown["tool_call_id"] = message.tool_call_id
+        fields["tool_call_id"] = message.tool_call_id
     if message.name:
-        shown["name"] = message.name
-    return shown
+        fields["name"] = message.name
+    return fields
 
 
 def call_dict(call: ToolCall) -> dict[str, Any]:
@@ -63,11 +64,35 @@ def tool_dict(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
+def checked_messages(messages: object) -> list[Message]:
+    """Return the messages of a chat, after checking what a named tuple does not: that their fields are texts.
+
+    Raises:
+        UsageError: names the place that cannot be used.
+    """
+    if not isinstance(messages, Sequence) or not all(isinstance(message, Message) for message in messages):
+        raise UsageError("a chat is a list of Message: messages_from makes one of OpenAI's dicts")
+    for at, message in enumerate(messages):
+        _check_texts(message, ("role", "content", "reasoning", "tool_call_id", "name"), f"messages[{at}]")
+        calls, place = message.tool_calls, f"messages[{at}].tool_calls"
+        if not isinstance(calls, Sequence) or not all(isinstance(call, ToolCall) for call in calls):
+            raise UsageError(f"{place} is {shown(calls)}; give a tuple of ToolCall")
+        for number, call in enumerate(calls):
+            _check_texts(call, ("name", "arguments", "id"), f"{place}[{number}]")
+    return list(messages)
+
+
+def _check_texts(record: Message | ToolCall, names: Sequence[str], place: str) -> None:
+    for name in names:
+        if not isinstance(getattr(record, name), str):
+            raise UsageError(f"{place}.{name} is {_kind(getattr(record, name))}; give a text")
+
+
 def _message(given: object, place: str) -> Message:
     fields = _mapping(given, place)
     role = _text(fields, "role", place)
     if role not in ROLES:
-        raise UsageError(f"{place}.role is {role!r}; give one of {', '.join(ROLES)}")
+        raise UsageError(f"{place}.role is {shown(role)}; give one of {', '.join(ROLES)}")
     calls = fields.get("tool_calls")
     if calls is not None and (role != "assistant" or isinstance(calls, str) or not isinstance(calls, Sequence)):
         raise UsageError(f"{place}.tool_calls is {_kind(calls)}; give a list of calls, in an assistant's message only")
@@ -97,14 +122,14 @@ def _part(given: object, place: str) -> str:
     fields = _mapping(given, place)
     kind = _text(fields, "type", place)
     if kind != "text":
-        raise UsageError(f"{place} is of type {kind!r}; only parts of type text can be read")
+        raise UsageError(f"{place} is of type {shown(kind)}; only parts of type text can be read")
     return _text(fields, "text", place)
 
 
 def _call(given: object, place: str) -> ToolCall:
     fields = _mapping(given, place)
     if fields.get("type", "function") != "function":
-        raise UsageError(f"{place}.type is {fields['type']!r}; give function")
+        raise UsageError(f"{place}.type is {shown(fields['type'])}; give function")
     function = _mapping(fields.get("function"), f"{place}.function")
     arguments = function.get("arguments", "{}")
     if isinstance(arguments, Mapping):
@@ -118,7 +143,7 @@ def _tool(given: object, place: str) -> Tool:
     fields = _mapping(given, place)
     kind = _text(fields, "type", place)
     if kind != "function":
-        raise UsageError(f"{place}.type is {kind!r}; give function")
+        raise UsageError(f"{place}.type is {shown(kind)}; give function")
     function = _mapping(fields.get("function"), f"{place}.function")
     parameters = function.get("parameters")
     schema = _mapping({} if parameters is None else parameters, f"{place}.function.parameters")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from recycle_cpp.types.chat import Tool
-from recycle_cpp.types.checks import is_whole, require
+from recycle_cpp.types.checks import is_name, is_whole, require, require_flags
 from recycle_cpp.types.sampling import Grammar, SamplingOptions
 
 if TYPE_CHECKING:
@@ -76,8 +76,10 @@ class GenerateOptions:
             functions = getattr(self, name)
             callables = isinstance(functions, tuple) and all(callable(function) for function in functions)
             require(callables, self, name, "a tuple of functions")
-        require(self.draft in get_args(DraftMode), self, "draft", f"one of {', '.join(get_args(DraftMode))}")
+        modes = get_args(DraftMode)
+        require(is_name(self.draft, modes), self, "draft", f"one of {', '.join(modes)}")
         require(self.exact is None or isinstance(self.exact, bool), self, "exact", "True, False or None")
+        require_flags(self, "context_shift", "raw")
 
     @property
     def is_exact(self) -> bool:
@@ -113,11 +115,26 @@ class ChatOptions(GenerateOptions):
         GenerateOptions.__post_init__(self)  # super() does not work in a dataclass with slots
         tools = isinstance(self.tools, tuple) and all(isinstance(tool, Tool) for tool in self.tools)
         require(tools, self, "tools", "a tuple of Tool")
+        for tool in self.tools:
+            _check_tool(tool)
         names = [tool.name for tool in self.tools]
-        known = self.tool_choice in ("auto", "none", "required", *names)
+        known = is_name(self.tool_choice, ("auto", "none", "required", *names))
         require(known, self, "tool_choice", f"auto, none, required or one of {', '.join(names) or 'the tools (none)'}")
         callable_at_all = self.tool_choice != "required" or bool(self.tools)
         require(callable_at_all, self, "tool_choice", "tools, too")
+        require(isinstance(self.template_values, Mapping), self, "template_values", "a dict of names and values")
+        require_flags(self, "continue_last")
+
+
+def _check_tool(tool: Tool) -> None:
+    """Check a tool's fields, which a named tuple does not.
+
+    Raises:
+        UsageError: if a value cannot be used.
+    """
+    require(isinstance(tool.name, str) and bool(tool.name), tool, "name", "the tool's name, a text")
+    require(isinstance(tool.description, str), tool, "description", "what the tool is for, a text")
+    require(isinstance(tool.parameters, Mapping), tool, "parameters", "a JSON schema, an object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +178,8 @@ class LoadOptions:
             threads = getattr(self, name)
             require(threads is None or is_whole(threads, 1), self, name, "a whole number from 1 up")
         require(is_whole(self.n_gpu_layers, -1), self, "n_gpu_layers", "-1 or a whole number from 0 up")
-        require(self.flash_attention in ("auto", "on", "off"), self, "flash_attention", "auto, on or off")
-        require(self.type_k in get_args(CacheType), self, "type_k", f"one of {', '.join(get_args(CacheType))}")
-        require(self.type_v in get_args(CacheType), self, "type_v", f"one of {', '.join(get_args(CacheType))}")
+        require(is_name(self.flash_attention, ("auto", "on", "off")), self, "flash_attention", "auto, on or off")
+        for name in ("type_k", "type_v"):
+            types = get_args(CacheType)
+            require(is_name(getattr(self, name), types), self, name, f"one of {', '.join(types)}")
+        require_flags(self, "verbose", "learned")

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from recycle_cpp.types.checks import is_number, is_whole, require
+from recycle_cpp.types.checks import is_name, is_number, is_whole, require, require_flags
 
 SamplerName = Literal["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]
 SAMPLERS: tuple[SamplerName, ...] = get_args(SamplerName)  # llama.cpp's own order
@@ -84,15 +84,16 @@ class SamplingOptions:
             require(is_number(getattr(self, name), low, high), self, name, wanted)
         for name, low, wanted in _WHOLE:
             require(is_whole(getattr(self, name), low), self, name, wanted)
-        require(self.mirostat in (0, 1, 2), self, "mirostat", "0, 1 or 2")
+        require(is_whole(self.mirostat, 0) and self.mirostat <= 2, self, "mirostat", "0, 1 or 2")
         texts = isinstance(self.dry_sequence_breakers, tuple) and all(
             isinstance(text, str) and text for text in self.dry_sequence_breakers
         )
         require(texts, self, "dry_sequence_breakers", "a tuple of strings that are not empty")
         require(_are_biases(self.logit_bias), self, "logit_bias", "pairs of a token and a number, -inf to forbid it")
-        known = isinstance(self.samplers, tuple) and all(name in SAMPLERS for name in self.samplers)
+        known = isinstance(self.samplers, tuple) and all(is_name(name, SAMPLERS) for name in self.samplers)
         once = known and len(set(self.samplers)) == len(self.samplers)
         require(once, self, "samplers", f"names out of {', '.join(SAMPLERS)}, each once at most")
+        require_flags(self, "penalize_prompt", "ignore_eos")
         # llama.cpp takes 4294967295 for "draw a seed".
         seed_fits = self.seed is None or (is_number(self.seed, 0, 2**32 - 2) and isinstance(self.seed, int))
         require(seed_fits, self, "seed", "a whole number from 0 to 4294967294")

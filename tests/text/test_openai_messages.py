@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from recycle_cpp.errors import UsageError
-from recycle_cpp.text.openai_messages import message_dict, messages_from, tool_dict, tools_from
+from recycle_cpp.text.openai_messages import checked_messages, message_dict, messages_from, tool_dict, tools_from
 from recycle_cpp.types import Message, Tool, ToolCall
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_time", "arguments": '{"zone": 1}'}}
@@ -118,3 +120,33 @@ def test_a_tool_that_cannot_be_used_gives_one_line_that_names_the_place(given, c
     with pytest.raises(UsageError) as error:
         tools_from(given)
     assert str(error.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("chat", "complaint"),
+    [
+        (None, "a chat is a list of Message"),
+        (5, "a chat is a list of Message"),
+        ((Message("user", "x") for _ in range(2)), "a chat is a list of Message"),
+        ([{"role": "user"}], "a chat is a list of Message"),
+        (Message("user", "x"), "a chat is a list of Message"),
+        ([Message(5, "x")], "messages[0].role is of type int"),
+        ([Message(["user"], "x")], "messages[0].role is of type list"),
+        ([Message("user", "x"), Message("user", None)], "messages[1].content is missing"),
+        ([Message("user", b"x")], "messages[0].content is of type bytes"),
+        ([Message("assistant", "x", reasoning=5)], "messages[0].reasoning is of type int"),
+        ([Message("tool", "x", name=5)], "messages[0].name is of type int"),
+        ([Message("assistant", "x", tool_calls=5)], "messages[0].tool_calls is 5"),
+        ([Message("assistant", "x", tool_calls=("a",))], "messages[0].tool_calls is ('a',)"),
+        ([Message("assistant", "x", tool_calls=(ToolCall("a", None),))], "messages[0].tool_calls[0].arguments is miss"),
+    ],
+)
+def test_messages_whose_fields_are_no_texts_are_refused(chat: object, complaint: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(complaint)):
+        checked_messages(chat)
+
+
+def test_a_role_of_any_length_is_complained_of_in_a_short_line() -> None:
+    with pytest.raises(UsageError) as caught:
+        messages_from([{"role": "critic\n" * 10_000, "content": "x"}])
+    assert len(str(caught.value)) < 250
