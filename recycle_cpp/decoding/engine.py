@@ -110,11 +110,7 @@ class Engine:
         kept = self._backend.n_past
         self._tokens = list(prompt[:kept])
         self._dropped = 0
-        try:
-            self._backend.prefill(prompt[kept:-1], cancel)
-        except BaseException:
-            self._rewind(self._backend.n_past)  # a memory that cannot forget a part has forgotten all
-            raise
+        self._backend.prefill(prompt[kept:-1], cancel)
         self._cells.prefilled(kept, wanted)
         self._tokens = list(prompt)
         return wanted - kept
