@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recycle_cpp.text import families
+from recycle_cpp.text.answers.parts import AnswerParts, Parts
 from recycle_cpp.text.families import Family, family_of
-from recycle_cpp.text.parts import AnswerParts, Parts
 from recycle_cpp.types import Tool, ToolCall
 
 TOOLS = (Tool("get_weather"), Tool("get_time"))
@@ -175,12 +175,23 @@ def test_a_text_that_goes_on_keeps_its_white_space_and_begins_neither_thinking_n
     assert told_apart(begin(QWEN3, continued=True, in_reasoning=True), [" more</think> y"]) == Parts("y", " more")
 
 
+def test_what_follows_a_call_is_parted_from_the_text_that_the_answer_went_on_with() -> None:
+    call = f'<tool_call>{{"name": "get_weather", "arguments": {OSLO}}}</tool_call>'
+    assert told_apart(begin(families.HERMES, continued=True), [call, "\n\nDone."]).content == "\n\nDone."
+    assert told_apart(begin(families.HERMES), [call, "\n\nDone."]).content == "Done."
+
+
 def test_text_is_held_back_only_while_it_may_be_a_mark() -> None:
     answer = begin(families.HERMES)
     shown = [
         answer.push(piece).content for piece in ("Hello", " ", "you ", "<to", "o", "l", "ed> ", "<tool_call", "ed")
     ]
     assert shown == ["Hello", "", " you", "", "", "", " <tooled>", "", " <tool_called"]
+
+
+def test_braces_that_can_be_no_json_any_more_are_shown_at_once() -> None:
+    answer = begin(families.LLAMA_3)
+    assert [answer.push(piece).content for piece in ("{", "5, ", "so", " on")] == ["", "", "{5, so", " on"]
 
 
 def test_a_call_is_handed_out_as_soon_as_its_mark_is_closed() -> None:
