@@ -159,6 +159,11 @@ class TokenLevel:
 
     @n_tokens.setter
     def n_tokens(self, n: int) -> None:
+        """Keep the first tokens only.
+
+        Raises:
+            BadArgumentError: if there are not that many.
+        """
         if not 0 <= n <= len(self._tokens):
             raise BadArgumentError(f"n_tokens is set to {n}: give a number from 0 to {len(self._tokens)}")
         self._tokens = self._tokens[:n]

@@ -67,8 +67,6 @@ class ModelFace:
             if not known:
                 raise BadArgumentError(f"the model has no token {token!r}: give tokens from 0 to {most - 1}")
 
-    token_to_piece = piece
-
     def token_get_text(self, token: int) -> str:
         """Return a token as the vocabulary spells it."""
         return str(self._gguf.text(token))
