@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from recycle_cpp.cli import text_input
-from recycle_cpp.cli.text_input import argument_text, bounded, decoded, file_text
+from recycle_cpp.cli.text_input import argument_text, bounded, decoded, file_text, without_mark
 from recycle_cpp.errors import UsageError
 
 HOW = "give it with -p TEXT, with -f FILE or on standard input"
@@ -29,7 +29,7 @@ def read_prompt(text: str | None, file: str | None, *, raw: bool) -> str:
     elif file is not None and file != "-":
         prompt = _without_newline(file_text(file, "prompt file", "-f"), raw=raw)
     else:
-        prompt = _without_newline(decoded(_read_standard_input(), "standard input"), raw=raw)
+        prompt = _without_newline(without_mark(decoded(_read_standard_input(), "standard input")), raw=raw)
     if not prompt:
         raise UsageError(f"the prompt is empty; {HOW}")
     return prompt

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from recycle_cpp.cli import show
 from recycle_cpp.errors import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MOST_BYTES = 64 << 20
+PATIENCE = 1.0  # seconds
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
@@ -42,11 +50,28 @@ def file_text(file: str, what: str, option: str) -> str:
         UsageError: if it cannot be read, is too large or is not UTF-8.
     """
     try:
-        with Path(file).open("rb") as stream:
-            return decoded(bounded(stream.read(MOST_BYTES + 1), file), file)
+        with _told_if_slow(file), Path(file).open("rb") as stream:
+            return without_mark(decoded(bounded(stream.read(MOST_BYTES + 1), file), file))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{file}: the {what} cannot be read ({reason}); give another with {option}") from error
+
+
+@contextlib.contextmanager
+def _told_if_slow(file: str) -> Iterator[None]:
+    """Say what is waited for where a file does not come at once: a named pipe has no end before its writer's."""
+    timer = threading.Timer(PATIENCE, show.dim, [f"waiting for {file}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def without_mark(text: str) -> str:
+    """Return the text of a file without the mark of byte order that some editors put first: it is no text."""
+    return text.removeprefix("\ufeff")
 
 
 def bounded(data: bytes, name: str) -> bytes:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from recycle_cpp.drop_in.answer import Answer
-from recycle_cpp.drop_in.asked import RANDOM_SEED, Asked
+from recycle_cpp.drop_in.asked import RANDOM_SEED, Asked, whole_seed
 from recycle_cpp.drop_in.chats import choose_format, find_handler, require_text_handler, template_handlers
 from recycle_cpp.drop_in.completions import CompletionWriter
 from recycle_cpp.drop_in.pretrained import fetch
@@ -200,10 +200,11 @@ class Llama(TokenLevel):
                 "shorten the prompt or raise n_ctx"
             )
         max_tokens = min(asked.max_tokens, room) if asked.max_tokens and asked.max_tokens > 0 else room
-        self._seed = random.Random(self._seed).randint(0, 2**32) if seed is None else seed
+        # Of this call's own: another thread may set the next one meanwhile.
+        self._seed = drawn = random.Random(self._seed).randint(0, 2**32) if seed is None else whole_seed(seed)
         exact = self._arguments["exact"]
         repeats = seed is not None if exact is None else exact  # of a seed of the class's own nobody knows
-        options = replace(asked.options(self._sampling(asked.choosing), max_tokens), exact=repeats)
+        options = replace(asked.options(self._sampling(asked.choosing, drawn), max_tokens), exact=repeats)
         answer = Answer(prompt.opening, asked.stop, max_tokens, self._piece, self._model.is_eog)
         writer = CompletionWriter(asked, asked.model or self.model_path, self.token_bos(), self._model.detokenize)
         if asked.stream:

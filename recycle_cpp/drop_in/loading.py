@@ -87,7 +87,7 @@ def _options(asked: Mapping[str, Any]) -> LoadOptions:
         n_batch=asked["n_batch"],
         n_threads=asked["n_threads"] or None,
         n_threads_batch=asked["n_threads_batch"] or None,
-        n_gpu_layers=max(-1, asked["n_gpu_layers"]),
+        n_gpu_layers=max(-1, asked["n_gpu_layers"] or 0),
         flash_attention=attention,
         type_k=_cache_type("type_k", asked["type_k"]),
         type_v=_cache_type("type_v", asked["type_v"]),
@@ -113,4 +113,4 @@ def _require_rope(asked: Mapping[str, Any], metadata: Mapping[str, str]) -> None
     }
     for name in _ROPE:
         if asked[name] not in (0, own[name]):
-            raise BadArgumentError(f"{name} is {asked[name]}, the model's own is {own[name]}: leave it out")
+            raise BadArgumentError(f"{name} is {asked[name]}, the model's own is {own[name]}: leave it out, or give 0")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recycle_cpp.drop_in.asked import RANDOM_SEED, Choosing
+from recycle_cpp.drop_in.asked import RANDOM_SEED, Choosing, whole_seed
 from recycle_cpp.drop_in.loading import load
 from recycle_cpp.drop_in.refusals import BadArgumentError, NotOfferedError
 from recycle_cpp.drop_in.streams import OpenStreams
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from recycle_cpp.types import Chunk, SamplingOptions
 
 _NEARBY = 16  # tokens before one that may change its text, for a tokenizer of the caller's own
+_ARGUMENTS = {"n_threads", "n_threads_batch", "numa", "tensor_split", "kv_overrides", "lora_base", "lora_path"}
+_NO_ROWS = "recycle_cpp keeps no logits; ask for logprobs, or let a logits_processor see each row"
+_NO_CONTEXT = "llama.cpp's context belongs to recycle_cpp alone; use reset, eval and n_tokens, or llama_cpp.Llama"
+_NOT_HERE = {
+    **dict.fromkeys(("scores", "_scores", "eval_logits"), _NO_ROWS),
+    **dict.fromkeys(("ctx", "_ctx", "_batch", "_sampler", "context_params", "model", "model_params"), _NO_CONTEXT),
+}
 
 
 class TokenLevel:
@@ -56,7 +64,7 @@ class TokenLevel:
         self._streams = OpenStreams()
         self._model = ModelFace(runtime)
         self._tokens: list[int] = []
-        self._seed = asked["seed"] or RANDOM_SEED
+        self._seed = whole_seed(asked["seed"] or RANDOM_SEED)
         self.verbose = bool(asked["verbose"])
         self.model_path = str(asked["model_path"])
         self.metadata = self._model.metadata()
@@ -74,8 +82,8 @@ class TokenLevel:
                 print(f"recycle_cpp: {speed:.1f} tokens/s, {accepted:.2f} per evaluation", file=sys.stderr)
             yield chunk
 
-    def _sampling(self, choosing: Choosing) -> SamplingOptions:
-        return choosing.sampling(seed=self._seed, window=self.last_n_tokens_size, n_vocab=self.n_vocab())
+    def _sampling(self, choosing: Choosing, seed: int) -> SamplingOptions:
+        return choosing.sampling(seed=seed, window=self.last_n_tokens_size, n_vocab=self.n_vocab())
 
     def _piece(self, token: int, before: Sequence[int]) -> bytes:
         if self._arguments["tokenizer"] is None:
@@ -138,7 +146,7 @@ class TokenLevel:
 
     def set_seed(self, seed: int) -> None:
         """Set the seed that the next draws follow from."""
-        self._seed = seed
+        self._seed = whole_seed(seed)
 
     def set_cache(self, cache: Any) -> None:
         """Take a cache of prompts, and leave it alone: the longest common prefix is kept anyway."""
@@ -146,8 +154,24 @@ class TokenLevel:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens that `eval` and answers have left behind."""
+        """Tokens that `eval` and answers have left behind; set it lower to take the last ones back."""
         return len(self._tokens)
+
+    @n_tokens.setter
+    def n_tokens(self, n: int) -> None:
+        """Keep the first tokens only.
+
+        Raises:
+            BadArgumentError: if there are not that many.
+        """
+        if not 0 <= n <= len(self._tokens):
+            raise BadArgumentError(f"n_tokens is set to {n}: give a number from 0 to {len(self._tokens)}")
+        self._tokens = self._tokens[:n]
+
+    @property
+    def eval_tokens(self) -> deque[int]:
+        """Those tokens."""
+        return deque(self._tokens, self.n_ctx())
 
     @property
     def input_ids(self) -> NDArray[np.intc]:
@@ -226,7 +250,7 @@ class TokenLevel:
                     return
 
     def _choose(self, prompt: Sequence[int], how: Choosing, max_tokens: int | None = None) -> Iterator[int]:
-        options = GenerateOptions(max_tokens=max_tokens, sampling=self._sampling(how), **how.rules())
+        options = GenerateOptions(max_tokens=max_tokens, sampling=self._sampling(how, self._seed), **how.rules())
         for chunk in self._stream(prompt, options):
             yield from chunk.tokens
 
@@ -247,6 +271,14 @@ class TokenLevel:
         """Go back to a text and seed that `save_state` returned."""
         self._tokens = [int(token) for token in state.input_ids[: state.n_tokens]]
         self._seed = state.seed
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an argument of the class, or say why there is no such attribute."""
+        arguments = self.__dict__.get("_arguments", {})
+        if name in _ARGUMENTS and name in arguments:
+            return arguments[name]
+        why = f": {_NOT_HERE[name]}" if name in _NOT_HERE else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}", name=name, obj=self)
 
     def embed(self, *_arguments: Any, **_settings: Any) -> Any:
         """Refuse.

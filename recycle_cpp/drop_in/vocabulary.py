@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from recycle_cpp.drop_in.refusals import BadArgumentError
@@ -23,12 +24,20 @@ class ModelFace:
         return self._runtime.model
 
     def tokenize(self, text: bytes, add_bos: bool, special: bool) -> list[int]:
-        """Return the tokens of UTF-8 text."""
-        tokens: list[int] = self._gguf.tokenize(text, add_special=add_bos, parse_special=special)
+        """Return the tokens of UTF-8 text.
+
+        Raises:
+            BadArgumentError: if it is no text.
+        """
+        if not isinstance(text, str | bytes | bytearray | memoryview):
+            raise BadArgumentError(f"the text is a {type(text).__name__}: give its UTF-8 as bytes")
+        data = text if isinstance(text, str) else bytes(text)
+        tokens: list[int] = self._gguf.tokenize(data, add_special=add_bos, parse_special=special)
         return tokens
 
     def detokenize(self, tokens: Sequence[int], special: bool = False) -> bytes:
         """Return the bytes of tokens, without the space that some models put behind the token that begins a text."""
+        tokens = list(tokens)
         data = b"".join(self.piece(token, special=special) for token in tokens)
         begins = len(tokens) > 0 and tokens[0] == self.token_bos()
         return data[1:] if begins and data.startswith(b" ") else data
@@ -51,8 +60,12 @@ class ModelFace:
         """
         most = self.n_vocab()
         for token in tokens:
-            if not 0 <= token < most:
-                raise BadArgumentError(f"the model has no token {token}: give tokens from 0 to {most - 1}")
+            try:
+                known = 0 <= index(token) < most
+            except TypeError:
+                known = False
+            if not known:
+                raise BadArgumentError(f"the model has no token {token!r}: give tokens from 0 to {most - 1}")
 
     def token_get_text(self, token: int) -> str:
         """Return a token as the vocabulary spells it."""

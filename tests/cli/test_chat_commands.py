@@ -7,6 +7,7 @@ import json
 import pytest
 
 from recycle_cpp.cli.chat.commands import COMMANDS
+from recycle_cpp.errors import PromptTooLongError
 from recycle_cpp.text.grammars import json_grammar
 from recycle_cpp.types import ChatOptions, Message, SamplingOptions
 
@@ -193,3 +194,19 @@ def test_a_conversation_begins_with_any_messages() -> None:
     assert Conversation(late).messages == late
     assert Conversation(late).system == ""
     assert Conversation().up_to_last_question() == []
+
+
+def test_where_shifting_is_on_older_turns_make_room_for_a_message(chat, fake, monkeypatch) -> None:
+    answer = fake.stream_chat
+
+    def narrow(messages, *arguments, **named):
+        if len(messages) > 4:
+            raise PromptTooLongError("the prompt has 1100 tokens, the context 1000: raise --ctx-size")
+        return answer(messages, *arguments, **named)
+
+    monkeypatch.setattr(fake, "stream_chat", narrow)
+    without = chat("one", "two", "three")
+    assert (without.status, without.err.count("the message is not kept")) == (2, 1)
+    shifted = chat("one", "two", "three", arguments=("--context-shift", "--system", "s"))
+    assert (shifted.status, shifted.err.count("only the last 3 messages are kept")) == (0, 1)
+    assert last_asked(fake) == ["system: s", "user: two", "assistant: two", "user: three"]

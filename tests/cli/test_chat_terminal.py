@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import termios
 import time
@@ -152,6 +153,17 @@ def test_no_history_writes_none(chat, tmp_path) -> None:
     terminal.type(CTRL_D)
     assert terminal.status() == 0
     assert list(tmp_path.rglob("chat_history")) == []
+
+
+def test_a_history_that_is_a_pipe_is_a_note(tmp_path) -> None:
+    (tmp_path / "recycle-cpp").mkdir()
+    os.mkfifo(tmp_path / "recycle-cpp" / "chat_history")
+    terminal = Terminal(tmp_path)
+    terminal.wait_for("chat_history cannot be written (it is a pipe), so this chat's history is not kept")
+    terminal.prompt()
+    terminal.type(CTRL_D)
+    assert terminal.status() == 0
+    terminal.close()
 
 
 def test_a_history_that_cannot_be_written_is_a_note(tmp_path) -> None:

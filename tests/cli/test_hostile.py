@@ -81,3 +81,25 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(call, fake, 
     status, out, err = call("bench", "-m", "m", "--json", target)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert fake.loaded == []
+
+
+@pytest.mark.parametrize("option", ["-f", "--grammar-file", "--json-schema-file"])
+def test_a_pipe_that_nobody_writes_to_is_waited_for_and_named(tmp_path: Path, start, option: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    more = [] if option == "-f" else ["-p", "x"]
+    process = start("generate", "-m", "m", option, str(pipe), *more)
+    assert process.stderr.readline() == f"waiting for {pipe}\n".encode()
+    with pipe.open("w") as writer:
+        writer.write({"-f": "hello", "--grammar-file": 'root ::= "a"'}.get(option, "{}"))
+    assert process.wait(30) == 0
+
+
+def test_a_mark_of_byte_order_is_no_text(call, fake, tmp_path: Path) -> None:
+    path = tmp_path / "marked"
+    path.write_bytes("\ufeffhello".encode())
+    assert call("generate", "-m", "m", "-f", str(path)).out == "hello\n"
+    assert call("generate", "-m", "m", stdin=path.read_bytes()).out == "hello\n"
+    assert call("chat", "-m", "m", stdin=path.read_bytes()).out == "hello\n"
+    path.write_bytes("\ufeff{}".encode())
+    assert call("generate", "-m", "m", "-p", "x", "--json-schema-file", str(path)).out == "x\n"

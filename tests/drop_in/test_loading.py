@@ -35,7 +35,6 @@ def test_every_public_name_is_there_but_what_shows_the_insides_of_llama_cpp() ->
     assert missing == {
         "ctx",
         "model",
-        "eval_tokens",
         "eval_logits",
         "pooling_type",
         "logits_to_logprobs",

@@ -37,3 +37,9 @@ class Conversation:
         """Return the turns up to the last question, that one included; empty if there is none."""
         questions = [number for number, turn in enumerate(self.turns) if turn.role == "user"]
         return self.turns[: questions[-1] + 1] if questions else []
+
+
+def newer_half(turns: Sequence[Message]) -> list[Message]:
+    """Return turns without the older half of the questions and their answers; the last question always stays."""
+    questions = [number for number, turn in enumerate(turns) if turn.role == "user"]
+    return list(turns[questions[len(questions) // 2] :]) if questions else list(turns)

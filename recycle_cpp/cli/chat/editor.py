@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -113,6 +115,8 @@ def _history(path: Path) -> History:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):  # to read it would take for ever
+                raise OSError(errno.EINVAL, "it is a pipe")
             os.fchmod(descriptor, 0o600)
         finally:
             os.close(descriptor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import IO
 
 from recycle_cpp.cli import text_input
-from recycle_cpp.cli.text_input import decoded
+from recycle_cpp.cli.text_input import decoded, without_mark
 from recycle_cpp.errors import UsageError
 
 
@@ -29,6 +29,8 @@ class PipedLines:
                 self._ended = True
                 break
             text = decoded(data, f"line {self._number} of standard input").removesuffix("\n").removesuffix("\r")
+            if self._number == 1:
+                text = without_mark(text)
             if text.strip():
                 return text
         return None

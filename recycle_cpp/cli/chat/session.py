@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recycle_cpp.cli import show
-from recycle_cpp.cli.chat.conversation import Conversation
+from recycle_cpp.cli.chat.conversation import Conversation, newer_half
 from recycle_cpp.cli.chat.totals import Totals
 from recycle_cpp.errors import PromptTooLongError, RecycleError, UsageError
 from recycle_cpp.models.folders import expanded
@@ -66,15 +66,21 @@ class ChatSession:
         self.conversation = Conversation()
 
     def say(self, text: str) -> None:
-        """Send a message, show the answer, and keep both.
+        """Send a message, show the answer, and keep both; where shifting is on, older turns make room for it.
 
         Raises:
             UsageError: if the message cannot be answered; it is not kept.
         """
-        try:
-            self._answer([*self.conversation.turns, Message("user", text)], self.settings.options)
-        except PromptTooLongError as error:
-            raise PromptTooLongError(f"{error}; the message is not kept: /reset or /undo makes room") from error
+        turns, request = [*self.conversation.turns, Message("user", text)], self.settings.options
+        while True:
+            try:
+                return self._answer(turns, request)
+            except PromptTooLongError as error:
+                newer = newer_half(turns) if request.context_shift else turns
+                if len(newer) == len(turns):
+                    raise PromptTooLongError(f"{error}; the message is not kept: /reset or /undo makes room") from error
+                turns = newer
+                show.dim(f"the context is full: only the last {len(turns)} messages are kept")
 
     def retry(self) -> None:
         """Answer the last question again, with a fresh seed if tokens are drawn.
