@@ -227,7 +227,7 @@ class Engine:
         self._shift_keep = n_keep
 
     def _step(self, request: Request, budget: int | None) -> Step:
-        """Draft, evaluate once, verify along the path, update, commit (DESIGN.md, the step)."""
+        """Draft, evaluate once, verify along the path, update, commit (docs/structure.md, the step)."""
         backend, drafter = self._backend, request.drafter
         clock = [time.perf_counter()]
         tree = self._draft(request, budget)

@@ -3,13 +3,12 @@
 from recycle_cpp.runtime.asynchronous import AsyncRuntime
 from recycle_cpp.runtime.model import Runtime
 from recycle_cpp.text.grammars import json_grammar, schema_grammar
-from recycle_cpp.text.openai_messages import message_dict, messages_from, tools_from
+from recycle_cpp.text.openai_messages import messages_from, tools_from
 
 __all__ = [
     "AsyncRuntime",
     "Runtime",
     "json_grammar",
-    "message_dict",
     "messages_from",
     "schema_grammar",
     "tools_from",

@@ -186,8 +186,8 @@ class Runtime:
     ) -> Generator[Chunk, None, None]:
         """Return the chunks of an answer, as they are decoded.
 
-        The prompt is checked here; it is evaluated when the first chunk is asked for. Closing the generator early
-        leaves the cache at the last step, ready for the next request.
+        The prompt is checked here; all else comes to light when the first chunk is asked for, since the request waits
+        for its turn until then. Closing the generator early leaves the cache at the last step, ready for the next one.
 
         Args:
             prompt: a text (one user message, where the model has a chat template), the messages of a chat, or tokens.
@@ -196,8 +196,10 @@ class Runtime:
                 way. Its last chunk then says "cancelled".
 
         Raises:
-            UsageError: if the prompt cannot be used.
+            UsageError: if the prompt cannot be used; with the first chunk, if the grammar or a setting cannot.
             PromptTooLongError: if it does not fit the context.
+            BusyError: with the first chunk, if this thread has another answer of this model open.
+            BackendError: with any chunk, if llama.cpp fails.
         """
         options = checked_request(options, cancel)
         return self._requests.open(Job(self.tokenize(prompt, raw=options.raw), options, cancel))
@@ -227,8 +229,11 @@ class Runtime:
             cancel: as for `stream`.
 
         Raises:
-            UsageError: if the template has no place for the messages or the tools, or there is no template.
+            UsageError: if the template has no place for the messages or the tools, or there is no template; with the
+                first chunk, if the grammar or a setting cannot be used.
             PromptTooLongError: if they do not fit the context.
+            BusyError: as for `stream`.
+            BackendError: as for `stream`.
         """
         asked = chat_options(checked_request(options, cancel))
         chat = self.prompts.open_chat(messages, asked)
@@ -260,6 +265,8 @@ class Runtime:
 
         Raises:
             UsageError: if it cannot be written, or the messages are none.
+            BusyError: if this thread has an answer of this model open.
+            BackendError: if llama.cpp cannot save the cache.
         """
         file, turns = session_path(path), checked_messages(messages)
         save_session_file(file, SessionIdentity.of(self._loaded), self._requests.snapshot(), turns)
@@ -269,6 +276,8 @@ class Runtime:
 
         Raises:
             UsageError: if it cannot be read, is damaged or does not fit this model; the cache is then as before.
+            BusyError: if this thread has an answer of this model open.
+            BackendError: if llama.cpp refuses it; the cache is empty then.
         """
         identity = SessionIdentity.of(self._loaded)
         state, messages = read_session_file(session_path(path), identity, n_ctx=self.n_ctx, n_vocab=self.n_vocab)

@@ -159,7 +159,11 @@ class Requests:
             self._engine.keep(0)
 
     def snapshot(self) -> CacheState:
-        """Return the cache, to be restored in another process."""
+        """Return the cache, to be restored in another process.
+
+        Raises:
+            BackendError: if llama.cpp cannot save it.
+        """
         with self.turn():
             return self._engine.snapshot()
 
@@ -168,6 +172,7 @@ class Requests:
 
         Raises:
             UsageError: if it does not fit.
+            BackendError: if llama.cpp refuses it; the cache is empty then.
         """
         with self.turn():
             self._engine.restore(state)

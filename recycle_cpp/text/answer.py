@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from recycle_cpp.text.detokenizer import Detokenizer
 from recycle_cpp.text.stops import StopMachine
@@ -13,17 +13,7 @@ if TYPE_CHECKING:
     from recycle_cpp.types import Vocabulary
 
 
-class SpecialVocabulary(Protocol):
-    """A tokenizer that can also tell the text of control tokens."""
-
-    def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
-        """Return the token ids of a text."""
-
-    def piece(self, token: int, *, special: bool = False) -> bytes:
-        """Return the bytes that a token adds to the text; control tokens add none unless `special`."""
-
-
-def shown_pieces(vocabulary: SpecialVocabulary, marks: Iterable[str]) -> dict[int, bytes]:
+def shown_pieces(vocabulary: Vocabulary, marks: Iterable[str]) -> dict[int, bytes]:
     """Return the control tokens among a family's marks and their bytes, for an AnswerText whose parts matter.
 
     Control tokens add nothing to a text, so without this a mark that is one could not be seen.
@@ -61,11 +51,6 @@ class AnswerText:
     def stopped(self) -> bool:
         """Whether a stop string has ended the text."""
         return self._machine.matched is not None
-
-    @property
-    def matched(self) -> str | None:
-        """The stop string that ended the text, or None."""
-        return self._machine.matched
 
     def push(self, token: int) -> str:
         """Return the text that may be delivered after this token; empty once stopped."""

@@ -44,7 +44,7 @@ def message_dict(message: Message) -> dict[str, Any]:
     if message.reasoning:
         fields["reasoning_content"] = message.reasoning
     if message.tool_calls:
-        fields["tool_calls"] = [call_dict(call) for call in message.tool_calls]
+        fields["tool_calls"] = [_call_dict(call) for call in message.tool_calls]
     if message.tool_call_id:
         fields["tool_call_id"] = message.tool_call_id
     if message.name:
@@ -52,7 +52,7 @@ def message_dict(message: Message) -> dict[str, Any]:
     return fields
 
 
-def call_dict(call: ToolCall) -> dict[str, Any]:
+def _call_dict(call: ToolCall) -> dict[str, Any]:
     """Return a tool call as OpenAI's API writes it."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 

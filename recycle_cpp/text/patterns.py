@@ -23,7 +23,7 @@ _WRITTEN_RAW: Ranges = [(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E), (0x80, 0xD7FF)
 _DIGITS: Ranges = [(0x30, 0x39)]
 _WORDS: Ranges = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
 _SPACES: Ranges = [(0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x2028, 0x2029), (0xFEFF, 0xFEFF)]
-_MOST_TIMES = 2000  # llama.cpp's own bound
+MOST_TIMES = 2000  # llama.cpp's own bound; it takes a higher one at most for none
 
 
 def pattern_rule(pattern: str) -> str:
@@ -97,9 +97,9 @@ def _node(kind: Any, value: Any, pattern: str) -> str:
 
 
 def _repeated(least: Any, most: Any, inner: Any, pattern: str) -> str:
-    if least > _MOST_TIMES:
-        raise _error(pattern, f"repeats more than {_MOST_TIMES} times, which llama.cpp does not")
-    bound = "" if most is sre.MAXREPEAT or most > _MOST_TIMES else int(most)
+    if least > MOST_TIMES:
+        raise _error(pattern, f"repeats more than {MOST_TIMES} times, which llama.cpp does not")
+    bound = "" if most is sre.MAXREPEAT or most > MOST_TIMES else int(most)
     return f"({_sequence(inner, pattern)}){{{int(least)},{bound}}}"
 
 

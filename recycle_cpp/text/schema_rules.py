@@ -11,11 +11,10 @@ from typing import Any
 from llama_cpp.llama_grammar import PRIMITIVE_RULES, SchemaConverter
 
 from recycle_cpp.errors import UsageError
-from recycle_cpp.text.patterns import pattern_rule
+from recycle_cpp.text.patterns import MOST_TIMES, pattern_rule
 
 # The library's own lets raw line feeds into strings, which no JSON parser takes.
 _CHAR = r'[^"\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F])'
-_MOST_TIMES = 2000  # llama.cpp's own bound; it takes a higher one at most for none
 
 
 class SchemaRules(SchemaConverter):  # type: ignore[misc]  # the library has no types
@@ -72,13 +71,13 @@ class SchemaRules(SchemaConverter):  # type: ignore[misc]  # the library has no 
         return self.rule(self._free(name), f'"[" space {inside if least else f"({inside})?"} "]" space')
 
     def _times(self, least: int, most: int | None) -> str:
-        if least > _MOST_TIMES:
-            raise UsageError(f"the schema asks for at least {least} of something: llama.cpp counts to {_MOST_TIMES}")
+        if least > MOST_TIMES:
+            raise UsageError(f"the schema asks for at least {least} of something: llama.cpp counts to {MOST_TIMES}")
         if most is not None and most < least:
             raise UsageError(
                 f"the schema asks for at least {least} and at most {most} of something: change one of them"
             )
-        return f"{{{least},{'' if most is None or most > _MOST_TIMES else most}}}"
+        return f"{{{least},{'' if most is None or most > MOST_TIMES else most}}}"
 
     def _primitive(self, name: str) -> str:
         return str(self._add_primitive(name, PRIMITIVE_RULES[name]))

@@ -11,5 +11,5 @@ class Vocabulary(Protocol):
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
         """Return the token ids of a text."""
 
-    def piece(self, token: int) -> bytes:
-        """Return the bytes that a token adds to the text; empty for control tokens."""
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """Return the bytes that a token adds to the text; control tokens add none unless `special`."""

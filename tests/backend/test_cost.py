@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recycle_cpp.backend.cost import LADDER, CostCurve, Curve, interpolate
 
 SEEDS = st.integers(0, 2**32 - 1)
-# True relative costs of the machines in DESIGN.md, between the widths measured there.
+# Relative costs of real machines, between the widths measured there.
 MACHINES = {
     "smollm2": {1: 1.0, 2: 1.9, 4: 2.2, 8: 2.8, 16: 4.2, 80: 15.0},
     "qwen 0.5b": {1: 1.0, 2: 1.4, 4: 1.6, 8: 2.4, 16: 3.9, 80: 20.0},

@@ -21,7 +21,7 @@ from recycle_cpp.errors import BackendError
 SEEDS = st.integers(0, 2**32 - 2)
 FLAT = (1.0,) * len(LADDER)
 STEEP = tuple(1.0 if width == 1 else 10.0 * width for width in LADDER)
-# A laptop's: SmolLM2 in DESIGN.md.
+# A laptop's, of SmolLM2.
 STEEPISH = interpolate({1: 1.0, 2: 1.9, 4: 2.2, 8: 2.8, 16: 4.2, 80: 15.0}, LADDER)
 MODELS = [ToyModel(seed, eog=-50) for seed in range(4)]
 

@@ -36,7 +36,6 @@ def test_the_token_that_completes_the_stop_string_is_the_one_at_which_it_is_stop
     answer = AnswerText(PieceVocabulary([b"ab", b"EN", b"Dx", b"more"]), ("END",))
     seen = [(answer.push(token), answer.stopped) for token in range(4)]
     assert seen == [("ab", False), ("", False), ("", True), ("", True)]
-    assert answer.matched == "END"
     assert answer.flush() == ""
 
 
@@ -63,7 +62,6 @@ def test_a_stop_string_that_only_the_end_decides_sets_stopped_in_flush() -> None
     assert not answer.stopped
     assert answer.flush() == "a"
     assert answer.stopped
-    assert answer.matched == "bc"
 
 
 def test_a_replacement_character_made_at_the_end_can_be_a_stop_string() -> None:
@@ -98,7 +96,7 @@ def test_text_held_back_for_a_stop_string_comes_with_what_flush_makes_of_half_a_
 def test_control_tokens_are_text_where_they_are_to_be_shown() -> None:
     answer = AnswerText(PieceVocabulary([b"a", b"", b"", b"b"]), ("[END]",), shown={1: b"[CALL]", 2: b"[END]"})
     assert [answer.push(token) for token in range(4)] == ["a", "[CALL]", "", ""]
-    assert answer.matched == "[END]"
+    assert answer.stopped
 
 
 def test_only_the_control_tokens_of_marks_are_shown() -> None:
