@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from recycle_cpp.decoding.engine import Engine, Request
     from recycle_cpp.decoding.metrics import RunMeter
-    from recycle_cpp.text.answer import AnswerText
+    from recycle_cpp.text.answers.answer_text import AnswerText
     from recycle_cpp.types import FinishReason, Step
 
 

@@ -9,7 +9,7 @@ from recycle_cpp.types import ChatChunk, ChatCompletion, ChatOptions, GenerateOp
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from recycle_cpp.text.parts import AnswerParts
+    from recycle_cpp.text.answers.parts import AnswerParts
     from recycle_cpp.types import Chunk, FinishReason
 
 

@@ -8,7 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, NamedTuple, SupportsIndex, TypeAlias, cast
 
 from recycle_cpp.errors import UsageError
-from recycle_cpp.text.answer import shown_pieces
+from recycle_cpp.text.answers.answer_text import shown_pieces
 from recycle_cpp.text.chat import ChatTemplate
 from recycle_cpp.text.grammars import tool_grammar
 from recycle_cpp.text.openai_messages import checked_messages
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from recycle_cpp.backend.model import LlamaModel
-    from recycle_cpp.text.parts import AnswerParts
+    from recycle_cpp.text.answers.parts import AnswerParts
     from recycle_cpp.types import ChatOptions, Grammar
 
 _WANTED = "is no text and no list of Message or of tokens: give one of them"

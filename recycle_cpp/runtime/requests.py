@@ -17,7 +17,7 @@ from recycle_cpp.drafting.learned import Learned
 from recycle_cpp.errors import BusyError, CancelledError, UsageError
 from recycle_cpp.runtime.answering import Answering, cancelled
 from recycle_cpp.runtime.turns import Turns
-from recycle_cpp.text.answer import AnswerText
+from recycle_cpp.text.answers.answer_text import AnswerText
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence

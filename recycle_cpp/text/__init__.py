@@ -1,1 +1,1 @@
-"""Text of a request: chat templates, UTF-8 from token pieces, stop strings."""
+"""Text of a request: chat templates and what families of models write; answers as they grow; grammars."""

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recycle_cpp.errors import UsageError
+from recycle_cpp.text.answers.parts import AnswerParts
 from recycle_cpp.text.families import family_of
 from recycle_cpp.text.openai_messages import message_dict, tool_dict
-from recycle_cpp.text.parts import AnswerParts
 from recycle_cpp.text.template_traits import TemplateTraits
 
 if TYPE_CHECKING:

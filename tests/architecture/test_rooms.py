@@ -36,7 +36,12 @@ MAY_IMPORT = {
 }
 NUMBA = {file for file in FILES if file.startswith("drafting/kernels/") and not file.endswith("__init__.py")}
 NUMBA |= {"decoding/kernels.py", "backend/kernels.py"}
-LLAMA_CPP = {"text/chat.py", "text/schema_rules.py", "setup/probe.py", "bench/foreign.py"}  # and all of backend/
+LLAMA_CPP = {
+    "text/chat.py",
+    "text/grammars/schema_rules.py",
+    "setup/probe.py",
+    "bench/foreign.py",
+}  # and all of backend/
 LLAMA_CPP |= {"drop_in/chats.py", "drop_in/llama.py", "drop_in/tokens.py"}  # its chat handlers, classes and types
 
 
@@ -146,3 +151,13 @@ def test_every_file_is_named_after_what_it_does() -> None:
 def test_no_function_sets_globals() -> None:
     found = {file for file, tree in FILES.items() for node in ast.walk(tree) if isinstance(node, ast.Global)}
     assert found == set()
+
+
+def test_the_structure_page_names_every_room_and_no_other() -> None:
+    page = (PACKAGE.parent / "docs/structure.md").read_text("utf-8")
+    table = "".join(line for line in page.splitlines() if line.startswith("|"))
+    named = set(re.findall(r"`([a-z_/]+)/`", table))
+    folders = {Path(file).parent for file in FILES if "/" in file}
+    assert {folder for folder in folders if not named & {folder.as_posix(), folder.name}} == set()
+    assert named <= {folder.as_posix() for folder in folders} | {folder.name for folder in folders} | {"llama_cpp"}
+    assert {"decoding/sampling", "kernels", "answers"} <= named

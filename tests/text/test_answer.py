@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 import pytest
 from pieces import PieceVocabulary
 
-from recycle_cpp.text.answer import AnswerText, shown_pieces
+from recycle_cpp.text.answers.answer_text import AnswerText, shown_pieces
 
 
 def run(pieces: list[bytes], stops: tuple[str, ...]) -> tuple[str, int]:

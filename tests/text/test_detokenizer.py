@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pieces import PieceVocabulary
 
-from recycle_cpp.text.detokenizer import Detokenizer
+from recycle_cpp.text.answers.detokenizer import Detokenizer
 
 # The edges of UTF-8: leads of every length, continuations, surrogate halves, overlong and too high forms.
 EDGES = bytes([0x00, 0x41, 0x80, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xE2, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF])

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from recycle_cpp.errors import UsageError
 from recycle_cpp.text import families
+from recycle_cpp.text.answers.parts import AnswerParts
 from recycle_cpp.text.families import Family
 from recycle_cpp.text.grammars import json_grammar, schema_grammar, tool_grammar
-from recycle_cpp.text.parts import AnswerParts
-from recycle_cpp.text.patterns import pattern_rule
+from recycle_cpp.text.grammars.patterns import pattern_rule
 from recycle_cpp.types import Tool
 
 PERSON = {

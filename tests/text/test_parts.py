@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recycle_cpp.text import families
+from recycle_cpp.text.answers.parts import AnswerParts, Parts
 from recycle_cpp.text.families import Family, family_of
-from recycle_cpp.text.parts import AnswerParts, Parts
 from recycle_cpp.types import Tool, ToolCall
 
 TOOLS = (Tool("get_weather"), Tool("get_time"))

@@ -6,9 +6,9 @@ import pytest
 from pieces import PieceVocabulary
 
 from recycle_cpp.errors import UsageError
-from recycle_cpp.text.answer import AnswerText, shown_pieces
+from recycle_cpp.text.answers.answer_text import AnswerText, shown_pieces
+from recycle_cpp.text.answers.detokenizer import Detokenizer
 from recycle_cpp.text.chat import ChatTemplate
-from recycle_cpp.text.detokenizer import Detokenizer
 from recycle_cpp.types import Message, Tool
 
 MODELS = [

@@ -13,8 +13,8 @@ import pytest
 from pieces import PieceVocabulary
 
 from recycle_cpp.text import families
-from recycle_cpp.text.answer import AnswerText
-from recycle_cpp.text.parts import AnswerParts, Parts
+from recycle_cpp.text.answers.answer_text import AnswerText
+from recycle_cpp.text.answers.parts import AnswerParts, Parts
 from recycle_cpp.types import Tool, Vocabulary
 
 N_SPLITS = 2_000

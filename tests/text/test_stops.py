@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recycle_cpp.text.stops import StopMachine
+from recycle_cpp.text.answers.stops import StopMachine
 
 CASES = [
     ((), "anything at all"),

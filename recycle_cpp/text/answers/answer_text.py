@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recycle_cpp.text.detokenizer import Detokenizer
-from recycle_cpp.text.stops import StopMachine
+from recycle_cpp.text.answers.detokenizer import Detokenizer
+from recycle_cpp.text.answers.stops import StopMachine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

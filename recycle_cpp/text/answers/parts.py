@@ -6,8 +6,8 @@ import secrets
 import string
 from typing import TYPE_CHECKING, NamedTuple
 
-from recycle_cpp.text.call_reader import CallReader
-from recycle_cpp.text.marks import Marks
+from recycle_cpp.text.answers.call_reader import CallReader
+from recycle_cpp.text.answers.marks import Marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,13 +1,12 @@
-"""Grammars for JSON, for what a JSON schema describes, and for tool calls."""
+"""Grammars that make a model call tools as its family does."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from recycle_cpp.errors import RecycleError, UsageError
-from recycle_cpp.text.schemas import Schema, SchemaReader
+from recycle_cpp.errors import UsageError
+from recycle_cpp.text.grammars.json_schema import add_schema, new_rules
 from recycle_cpp.types import Grammar
 from recycle_cpp.types.checks import shown
 
@@ -15,37 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recycle_cpp.text.families import CallSyntax, Family
-    from recycle_cpp.text.schema_rules import SchemaRules
+    from recycle_cpp.text.grammars.schema_rules import SchemaRules
+    from recycle_cpp.text.grammars.schemas import Schema
     from recycle_cpp.types import Tool
 
 _ID = {"type": "string", "pattern": "^[a-zA-Z0-9]{9}$"}
-
-
-def json_grammar() -> Grammar:
-    """Return the grammar of any JSON object, as OpenAI's JSON mode has it."""
-    return schema_grammar({"type": "object"})
-
-
-def schema_grammar(schema: str | Mapping[str, Any]) -> Grammar:
-    """Return the grammar of what a JSON schema describes.
-
-    Properties come in the schema's own order. What rules cannot say (`minimum`, `uniqueItems`, formats other than
-    dates, times and uuid, ...) is left to whoever checks the answer.
-
-    Args:
-        schema: JSON text, or the object that it stands for.
-
-    Raises:
-        UsageError: if it is no schema, or asks for what rules cannot say.
-    """
-    if isinstance(schema, str):
-        try:
-            schema = json.loads(schema)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"the JSON schema is not JSON: {error}") from None
-    rules = _new_rules()
-    _add(rules, schema, "the JSON schema", "")
-    return Grammar(rules.text())
 
 
 def tool_grammar(
@@ -78,32 +51,13 @@ def tool_grammar(
     wanted = [tool for tool in tools if not named or tool.name == tool_choice]
     if not wanted:
         raise UsageError(f"tool_choice is {shown(tool_choice)}, which is none of the tools: give the name of one")
-    rules = _new_rules()
+    rules = new_rules()
     calls = _add_calls(rules, family, wanted, several=not named)
     if tool_choice == "auto":
         rules.rule("root", calls)
         return Grammar(rules.text(), triggers=_triggers(family.calls[0], wanted))
     rules.rule("root", f"{_thinking(rules, family, in_reasoning)} {calls}".strip())
     return Grammar(rules.text())
-
-
-def _new_rules() -> SchemaRules:
-    from recycle_cpp.text.schema_rules import SchemaRules  # loads llama_cpp
-
-    return SchemaRules()
-
-
-def _add(rules: SchemaRules, schema: object, place: str, name: str) -> str:
-    """Add the rules of a schema, with one line of complaint for all that the converter may do."""
-    reader = SchemaReader(schema, place, name or "root")
-    read = reader.read()
-    try:
-        return rules.add(read, reader.refs, name)
-    except RecycleError:
-        raise
-    except Exception as error:  # it asserts, and stumbles over what it does not expect
-        what = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"{place} cannot be made a grammar: {what:.160}; make it simpler") from error
 
 
 def _add_calls(rules: SchemaRules, family: Family, tools: list[Tool], *, several: bool) -> str:
@@ -127,7 +81,7 @@ def _add_calls(rules: SchemaRules, family: Family, tools: list[Tool], *, several
 def _add_call(rules: SchemaRules, family: Family, tool: Tool, name: str) -> str:
     syntax = family.calls[0]
     schema: Schema = dict(tool.parameters) or {"type": "object", "properties": {}}
-    arguments = _add(rules, schema, f"the parameters of tool {tool.name!r}", f"{name}-arguments")
+    arguments = add_schema(rules, schema, f"the parameters of tool {tool.name!r}", f"{name}-arguments")
     if syntax.heads:
         return rules.rule(name, f"{rules.literal(syntax.heads[0].format(name=tool.name, id=''))} {arguments}")
 
@@ -137,7 +91,7 @@ def _add_call(rules: SchemaRules, family: Family, tool: Tool, name: str) -> str:
     named = rules.literal(json.dumps(tool.name, ensure_ascii=False))
     rule = f'"{{" space {member(syntax.name_key, named)} space "," space {member(syntax.arguments_key, arguments)}'
     if family.short_ids:
-        rule += f' ("," space {member("id", _add(rules, _ID, "the id", "call-id"))})?'
+        rule += f' ("," space {member("id", add_schema(rules, _ID, "the id", "call-id"))})?'
     return rules.rule(name, rule + ' "}"')
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from llama_cpp.llama_grammar import PRIMITIVE_RULES, SchemaConverter
 
 from recycle_cpp.errors import UsageError
-from recycle_cpp.text.patterns import MOST_TIMES, pattern_rule
+from recycle_cpp.text.grammars.patterns import MOST_TIMES, pattern_rule
 
 # The library's own lets raw line feeds into strings, which no JSON parser takes.
 _CHAR = r'[^"\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F])'

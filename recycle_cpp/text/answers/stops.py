@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recycle_cpp.text.marks import Marks
+from recycle_cpp.text.answers.marks import Marks
 
 
 class StopMachine:
