@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -287,13 +288,16 @@ def test_the_seed_that_llama_cpp_takes_for_a_fresh_one_is_refused() -> None:
     assert texts[0] == texts[1]
 
 
-def test_a_memory_that_forgets_all_or_nothing_answers_a_second_prompt() -> None:
-    class Recurrent(FakeContext):
-        def seq_rm(self, seq: int, first: int, last: int) -> None:
-            if first > 0:
-                raise BackendError("this model's memory cannot forget a part")
-            super().seq_rm(seq, first, last)
+class Recurrent(FakeContext):
+    """Forgets all or nothing."""
 
+    def seq_rm(self, seq: int, first: int, last: int) -> None:
+        if first > 0:
+            raise BackendError("this model's memory cannot forget a part")
+        super().seq_rm(seq, first, last)
+
+
+def test_a_memory_that_forgets_all_or_nothing_answers_a_second_prompt() -> None:
     model = ToyModel(1, eog=-50)
     engine = Engine(TreeBackend(Recurrent(model, n_ctx=N_CTX), lambda token: token == EOG, N_CTX, 96))
     for prompt in (PROMPT, OTHER):  # they begin with the same 7 tokens
@@ -301,3 +305,40 @@ def test_a_memory_that_forgets_all_or_nothing_answers_a_second_prompt() -> None:
         steps = engine.steps(Request(PlainDrafter(), GreedySampler(), 5))
         text = [token for step in steps for token in step.tokens]
         assert text == model.plain_text(prompt, GreedySampler(), n_ctx=N_CTX, max_tokens=5)[0]
+
+
+def test_an_exact_answer_keeps_nothing_decoded_after_a_prompt_that_was_given_up_and_forgotten() -> None:
+    model, cancel = ToyModel(1, eog=-50), threading.Event()
+    context = Recurrent(model, n_ctx=N_CTX, n_batch=4)
+    engine = Engine(TreeBackend(context, lambda token: token == EOG, N_CTX, 96))
+    engine.prepare(PROMPT, reuse="fresh")
+    cancel.set()
+    with pytest.raises(CancelledError):
+        engine.prepare([*PROMPT, 7, 8], cancel=cancel)
+    assert context.cells() == [], "it could not forget a part"
+    engine.prepare(PROMPT[:5])
+    list(engine.steps(Request(PlainDrafter(), GreedySampler(), 6)))
+    whole = engine.tokens
+    assert len(whole) == len(PROMPT), "as many cells as the first prompt had"
+    assert engine.prepare(whole, reuse="fresh") == len(whole) - 1
+
+
+def test_what_choosing_costs_is_kept_from_what_widths_cost() -> None:
+    class Slow(GreedySampler):
+        def sample(self, logits, best: int) -> int:
+            time.sleep(0.02)
+            return best
+
+    class Timed(PlainDrafter):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seconds: list[float] = []
+
+        def observe(self, width: int, n_past: int, seconds: float) -> None:
+            self.seconds.append(seconds)
+
+    bench, drafter = Bench(), Timed()
+    bench.engine.prepare(PROMPT)
+    list(bench.engine.steps(Request(drafter, Slow(), 5)))
+    assert len(drafter.seconds) == 5
+    assert min(drafter.seconds) < 0.02

@@ -155,6 +155,29 @@ class EndsAfter(HashSampler):
         return NOTHING if len(self.chosen) == self._n else super().sample(logits, best)
 
 
+class Taught(TemplateDrafter):
+    """Keeps the tokens that it was taught."""
+
+    def __init__(self, n_vocab: int) -> None:
+        super().__init__(AdjacencyMatrix(n_vocab), published())
+        self.emitted: list[int] = []
+
+    def update(self, outcome) -> None:
+        self.emitted += outcome.emitted
+        super().update(outcome)
+
+
+def test_a_step_behind_which_nothing_follows_teaches_nothing_since_its_last_node_said_nothing() -> None:
+    model = ToyModel(2, eog=-50)
+    engine = Engine(fake_backend(model, n_ctx=128)[0])
+    for n in range(12):
+        drafter = Taught(model.n_vocab)
+        engine.prepare(PROMPT)
+        *taught, last = engine.steps(Request(drafter, EndsAfter(n)))
+        assert drafter.emitted == [token for step in taught for token in step.tokens]
+        assert last.finish_reason == "stop"
+
+
 @pytest.mark.parametrize("n", range(12))
 @pytest.mark.parametrize("drafts", [False, True])
 def test_where_nothing_may_follow_the_answer_ends_and_the_cache_holds_all_of_it(n: int, drafts: bool) -> None:

@@ -85,6 +85,28 @@ class Cheap:
         pass
 
 
+def test_the_drafter_is_told_what_of_its_draft_is_evaluated() -> None:
+    class Told(TemplateDrafter):
+        def __init__(self) -> None:
+            super().__init__(AdjacencyMatrix(48), published())
+            self.drafted: list[int] = []
+            self.narrowed: dict[int, int] = {}
+
+        def draft(self, root, limits):
+            tree = super().draft(root, limits)
+            self.drafted.append(tree.width)
+            return tree
+
+        def narrow(self, tree) -> None:
+            self.narrowed[len(self.drafted) - 1] = tree.width
+
+    drafter, engine = Told(), Engine(fake_backend(ToyModel(1, eog=-50), n_ctx=160)[0])
+    engine.prepare(PROMPT)
+    widths = [step.width for step in engine.steps(Request(drafter, Fussy(True), 60))]
+    assert drafter.narrowed == {at: n for at, n in enumerate(widths) if n < drafter.drafted[at]}
+    assert 0 < len(drafter.narrowed) < len(widths)
+
+
 @pytest.mark.parametrize("planned", [False, True])
 def test_pruning_changes_no_text_and_saves_rows(planned: bool) -> None:
     rows = {False: 0, True: 0}
