@@ -86,7 +86,7 @@ class Session:
     n_ctx=st.sampled_from((96, 41, 8, 2, 1)),
     asked=st.lists(REQUESTS, min_size=4, max_size=10),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_an_exact_request_has_plain_decodings_text_whatever_came_before(model, n_ctx, n_batch, asked) -> None:
     session = Session(model, n_ctx, n_batch)
     for request in asked:

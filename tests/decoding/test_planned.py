@@ -15,7 +15,7 @@ from recycle_cpp.decoding.engine import Engine, Request
 from recycle_cpp.decoding.sampling.samplers import GreedySampler
 from recycle_cpp.drafting.drafter import Limits
 from recycle_cpp.drafting.knowledge import Knowledge
-from recycle_cpp.drafting.planned import PlannedDrafter
+from recycle_cpp.drafting.planned import TAIL, PlannedDrafter
 from recycle_cpp.errors import BackendError
 
 SEEDS = st.integers(0, 2**32 - 2)
@@ -248,8 +248,8 @@ def test_a_sampler_that_fails_leaves_the_drafter_usable(fail_at: int) -> None:
 
 
 def test_a_text_longer_than_the_drafters_tail_is_no_trouble() -> None:
-    planned = Planned(MODELS[3], n_ctx=900)
-    planned.run([5, 6, 7], max_tokens=800)
+    planned = Planned(MODELS[3], n_ctx=640)
+    planned.run([5, 6, 7], max_tokens=2 * TAIL + 60)
     assert planned.drafter._sequence == list(planned.engine.tokens)
     tail = planned.drafter._tail[: planned.drafter._n_tail].tolist()
     assert tail == list(planned.engine.tokens)[-len(tail) :]
