@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from recycle_cpp.version import __version__
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_wheel_holds_models_toml_inside_the_package(tmp_path: Path) -> None:
+def test_the_wheel_holds_all_files_of_the_package_and_models_toml_among_them(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     shutil.copytree(ROOT / "recycle_cpp", tmp_path / "recycle_cpp", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "models.toml"):
@@ -27,6 +29,12 @@ def test_the_wheel_holds_models_toml_inside_the_package(tmp_path: Path) -> None:
     assert (tmp_path / "installed" / "recycle_cpp" / "models" / "models.toml").read_bytes() == (
         ROOT / "models.toml"
     ).read_bytes()
+    packaged = {path.relative_to(tmp_path) for path in (tmp_path / "recycle_cpp").rglob("*") if path.is_file()}
+    installed = tmp_path / "installed"
+    assert {path for path in packaged if not (installed / path).is_file()} == set()
+    assert {"py.typed", "prior.json", "prompts.jsonl"} <= {path.name for path in packaged}
+    (facts,) = installed.glob("*.dist-info/METADATA")
+    assert f"\nVersion: {__version__}\n" in facts.read_text("utf-8")
     program = "from recycle_cpp.models import registry; print(registry.own_models_toml(), registry.__file__)"
     found = subprocess.run(
         [sys.executable, "-c", program],
