@@ -71,8 +71,6 @@ class Provenance:
         if self._fresh > n_keep:
             self._fresh = self._whole_chunks(n_keep)
         self._moved_from = n_keep if self._moved_from is None else min(self._moved_from, n_keep)
-        if self._rounded_from is not None:
-            self._rounded_from = min(self._rounded_from, n_keep)
 
     def restored(self, n_cells: int, n_plain: int) -> None:
         """Take note that an empty cache was filled from outside, its first cells by plain decoding."""

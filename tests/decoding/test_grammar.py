@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +15,12 @@ from chains_reference import WholeGrammar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recycle_cpp.backend.library import load_library
 from recycle_cpp.backend.model import LlamaModel
 from recycle_cpp.decoding.sampling.candidates import Candidates
 from recycle_cpp.decoding.sampling.complaints import captured_complaints
 from recycle_cpp.decoding.sampling.grammar import GrammarSampler
+from recycle_cpp.decoding.sampling.pieces import Pieces
 from recycle_cpp.decoding.sampling.rules import Rules, _split
 from recycle_cpp.decoding.sampling.samplers import NOTHING
 from recycle_cpp.errors import UsageError
@@ -198,6 +202,59 @@ def test_a_trigger_that_the_rules_do_not_begin_with_is_one_line(vocab, names: di
     with pytest.raises(UsageError) as caught:
         GrammarSampler(Grammar(CALL, **names), SamplingOptions(), vocab, [])
     assert str(caught.value) == line
+
+
+def test_a_trigger_token_without_text_puts_the_rules_in_force_too(model, vocab, monkeypatch) -> None:
+    token, real = 100, Pieces.of
+    monkeypatch.setattr(Pieces, "of", lambda pieces, asked: b"" if asked == token else real(pieces, asked))
+    grammar = Grammar(f'root ::= <[{token}]> "yes"', trigger_tokens=(token,))
+    sampler = GrammarSampler(grammar, SamplingOptions(), vocab, [])
+    yes, no = (model.tokenize(text, add_special=False, parse_special=False)[0] for text in ("yes", "no"))
+    row = np.zeros(model.n_vocab, np.float32)
+    row[[token, no, yes]] = 9, 8, 7
+    assert sampler.sample(row, token) == token
+    assert sampler.sample(row, token) == yes
+
+
+def test_the_tokens_of_a_trigger_are_found_though_a_tokenizer_puts_a_space_before_texts(vocab, monkeypatch) -> None:
+    real, pieces = Pieces.tokenize, Pieces(vocab)
+    expected = pieces.tokens_of(b"yes")
+    monkeypatch.setattr(Pieces, "tokenize", lambda asked, data: real(asked, b" " + data))
+    assert pieces.tokens_of(b"yes") == expected
+    assert expected is not None
+
+
+def test_reading_rules_leaves_no_file_open(vocab) -> None:
+    before = len([*Path("/dev/fd").iterdir()])
+    for _ in range(5):
+        Rules.read(JSON, "root", vocab, Candidates(vocab.n_vocab)).close()
+    assert len([*Path("/dev/fd").iterdir()]) == before
+
+
+def test_what_others_write_to_standard_error_while_rules_are_read_is_not_lost(vocab, capfd) -> None:
+    ended, lines = threading.Event(), 0
+
+    def write() -> None:
+        nonlocal lines
+        while not ended.is_set():
+            os.write(2, b"other\n")
+            lines += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(20):
+        Rules.read(JSON, "root", vocab, Candidates(vocab.n_vocab)).close()
+    ended.set()
+    writer.join()
+    assert capfd.readouterr().err == "other\n" * lines
+
+
+def test_an_interrupt_while_llama_cpp_writes_of_a_grammar_is_raised_behind_it(vocab, monkeypatch) -> None:
+    log = load_library().log
+    monkeypatch.setattr(log, "_interrupted", True)
+    with pytest.raises(KeyboardInterrupt):
+        Rules.read(JSON, "root", vocab, Candidates(vocab.n_vocab))
+    Rules.read(JSON, "root", vocab, Candidates(vocab.n_vocab)).close()
 
 
 def nested(depth: int) -> str:

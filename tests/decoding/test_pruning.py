@@ -132,6 +132,12 @@ def test_pruning_changes_no_text_and_saves_rows(planned: bool) -> None:
     assert rows[True] < rows[False] or planned  # a planner may draft more, since more is kept of what it promises
 
 
+def test_a_root_that_is_forbidden_stays_since_it_is_there_already() -> None:
+    forbidden = SamplingOptions(logit_bias=((7, -np.inf),))
+    pruned = ChainSampler(forbidden, toy_vocabulary(), PROMPT).prune(make_tree([7, 7, 3], [-1, 0, 0]))
+    assert pruned.tokens.tolist() == [7, 3]
+
+
 def test_what_was_promised_for_pruned_nodes_is_taken_back() -> None:
     knowledge = Knowledge(48)
     drafter = PlannedDrafter(knowledge, Cheap())

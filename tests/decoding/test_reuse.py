@@ -142,3 +142,8 @@ def test_a_worked_example_of_what_cells_are_good_for() -> None:
     cells.rewound(10)
     cells.prefilled(10, 28)
     assert cells.usable(28, 28, "fresh") == 28
+    cells.prefilled(28, 35)  # 28 to 34 at once, where an empty cache would have had 20 to 29
+    assert cells.usable(35, 35, "fresh") == 20
+    cells.shifted(5)
+    cells.shifted(12)
+    assert cells.unmoved == 5

@@ -76,7 +76,7 @@ class Trigger:
     def _from(self, start: int, token: int) -> Rules | None:
         """Return the rules behind the text from its start on and a token; None if they do not allow it."""
         known = [*self._ends, (token, len(self._text) + len(self._pieces.of(token)))]
-        first = next(i for i, (_, end) in enumerate(known) if end > start or i == len(known) - 1)
+        first = next((i for i, (_, end) in enumerate(known) if end > start), len(known) - 1)
         begin = known[first - 1][1] if first else 0
         rules: Rules | None = None
         if begin < start:
