@@ -175,6 +175,12 @@ def test_a_text_that_goes_on_keeps_its_white_space_and_begins_neither_thinking_n
     assert told_apart(begin(QWEN3, continued=True, in_reasoning=True), [" more</think> y"]) == Parts("y", " more")
 
 
+def test_what_follows_a_call_is_parted_from_the_text_that_the_answer_went_on_with() -> None:
+    call = f'<tool_call>{{"name": "get_weather", "arguments": {OSLO}}}</tool_call>'
+    assert told_apart(begin(families.HERMES, continued=True), [call, "\n\nDone."]).content == "\n\nDone."
+    assert told_apart(begin(families.HERMES), [call, "\n\nDone."]).content == "Done."
+
+
 def test_text_is_held_back_only_while_it_may_be_a_mark() -> None:
     answer = begin(families.HERMES)
     shown = [
