@@ -173,6 +173,6 @@ class Answer:
         shown = self.parts[self._released - 1].end if self._released else 0
         waiting = len(self._data) - shown
         for n in range(min(self._longest, waiting), 0, -1):
-            if any(len(stop) >= n and self._data.endswith(stop[:n]) for stop in self._stops):
+            if any(self._data.endswith(stop[:n]) for stop in self._stops):
                 return n
         return 0

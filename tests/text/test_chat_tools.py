@@ -140,8 +140,9 @@ def test_only_an_assistants_text_can_be_continued() -> None:
     assert "role 'user'" in complaint(PLAIN, [Message("user", "x")], continue_last=True)
     assert "tool calls" in complaint(AS_JSON, ROUND[:2], continue_last=True)
     hiding = "{% for m in messages[:-1] %}{{ m.content }}{% endfor %}"
-    told = complaint(hiding, [Message("user", "x"), Message("assistant", "y")], continue_last=True)
-    assert "does not show the last message" in told
+    for text in ("x", "EndOfWhatIsContinued"):
+        told = complaint(hiding, [Message("user", text), Message("assistant", "y")], continue_last=True)
+        assert "does not show the last message" in told
 
 
 def test_the_answers_parts_know_what_the_prompt_has_opened() -> None:

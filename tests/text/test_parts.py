@@ -189,6 +189,11 @@ def test_text_is_held_back_only_while_it_may_be_a_mark() -> None:
     assert shown == ["Hello", "", " you", "", "", "", " <tooled>", "", " <tool_called"]
 
 
+def test_braces_that_can_be_no_json_any_more_are_shown_at_once() -> None:
+    answer = begin(families.LLAMA_3)
+    assert [answer.push(piece).content for piece in ("{", "5, ", "so", " on")] == ["", "", "{5, so", " on"]
+
+
 def test_a_call_is_handed_out_as_soon_as_its_mark_is_closed() -> None:
     answer = begin(families.HERMES)
     assert answer.push(HERMES_CALL[:-1]) == Parts()
