@@ -8,7 +8,8 @@ A table stands between two comments; the first says its kind and its files:
     <!-- table: speed benchmarks/results/2026-12-02-a.json benchmarks/results/2026-12-02-b.json -->
     <!-- end of table -->
 
-`speed` takes reports of `recycle-cpp bench --json`, one row each; `attention` those of benchmarks/attention.py.
+`speed` takes reports of `recycle-cpp bench --json`, one row each; `attention` those of benchmarks/attention.py;
+`settings` those of benchmarks/settings_cost.py.
 """
 
 import argparse
@@ -95,7 +96,24 @@ def speed_row(report: dict[str, Any], others: list[str]) -> list[str]:
     ]
 
 
-KINDS = {"attention": attention, "speed": speeds}
+def settings(reports: list[dict[str, Any]]) -> list[list[str]]:
+    """Return, for each kind of request, what it costs plain decoding, and what drafting gains on it, by model."""
+    models = [report["model"] for report in reports]
+    heads = [
+        "request",
+        *(f"{model}: plain / greedy" for model in models),
+        *(f"{model}: auto / plain" for model in models),
+    ]
+    rows = [heads]
+    for name in reports[0]["settings"]:
+        found = [report["settings"][name] for report in reports]
+        plain = [f"{one['plain over greedy plain']['median']:.2f}" for one in found]
+        auto = [one["auto over plain"] for one in found]
+        rows.append([name, *plain, *(f"{one['median']:.2f} ({one['low']:.2f}-{one['high']:.2f})" for one in auto)])
+    return rows
+
+
+KINDS = {"attention": attention, "speed": speeds, "settings": settings}
 
 
 def speed(value: float) -> str:

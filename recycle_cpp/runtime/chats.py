@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recycle_cpp.errors import UsageError
 from recycle_cpp.types import ChatChunk, ChatCompletion, ChatOptions, GenerateOptions, Message
 
 if TYPE_CHECKING:
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def chat_options(options: GenerateOptions) -> ChatOptions:
-    """Return the options of a chat: those given, with the defaults for what only chats have."""
+    """Return the options of a chat: those given, with the defaults for what only chats have.
+
+    Raises:
+        UsageError: if they ask for a raw prompt, which is a text, not a chat.
+    """
+    if options.raw:
+        raise UsageError("raw is True: a chat goes through the model's template; leave raw out or give a text")
     if isinstance(options, ChatOptions):
         return options
     return ChatOptions(**{name: getattr(options, name) for name in GenerateOptions.__dataclass_fields__})

@@ -99,6 +99,8 @@ def test_what_is_no_chat_is_refused_in_one_line(smollm: Runtime) -> None:
             smollm.chat(wrong)
     with pytest.raises(UsageError, match="without messages"):
         smollm.chat([])
+    with pytest.raises(UsageError, match="raw is True"):
+        smollm.chat([Message("user", "Hello")], GenerateOptions(raw=True))
 
 
 def test_a_base_model_says_that_it_has_no_template(smollm: Runtime, monkeypatch) -> None:
