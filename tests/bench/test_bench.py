@@ -83,7 +83,7 @@ def test_fixed_trees_learn_apart_from_auto_and_forgetting_a_prompt_keeps_what_wa
         plain, auto, tree = opened.arms
         question = Question("Count to twenty.", opened.runtime.tokenize("Count to twenty."))
         tree.generate(question, 16)
-        knowledge = opened.runtime._policy.knowledge
+        knowledge = opened.runtime._requests._policy.knowledge
         assert knowledge.suffix.count == 0
         assert (knowledge.matrix.row_of < 0).all()
         auto.generate(question, 16)

@@ -6,6 +6,8 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+import numpy as np
+
 
 @dataclass
 class Node:
@@ -71,7 +73,8 @@ class SlowMatrix:
             if token not in self.rows and len(self.rows) == self._n_rows:
                 del self.gaps[self.rows.popitem(last=False)[0]]
             self.rows[token] = list(candidates)
+            distances = [16 * float(np.float32(logits[0]) - np.float32(logit)) for logit in logits]
             self.gaps[token] = [
-                255 if candidate < 0 or not (logits[0] - logit) * 16 < 255 else math.floor((logits[0] - logit) * 16)
-                for candidate, logit in zip(candidates, logits, strict=True)
+                255 if candidate < 0 or not distance < 255 else math.floor(distance)
+                for candidate, distance in zip(candidates, distances, strict=True)
             ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from real_prompts import SMOLLM
@@ -34,22 +34,34 @@ def own_cache_in_tests(own_cache):
 
 
 @pytest.fixture(scope="session")
-def load(model_file, own_cache):
-    """Load SmolLM2 with options of one's own, one thread unless said otherwise; closed at the end."""
-    opened: list[Runtime] = []
+def loader(model_file, own_cache):
+    """Return a context that gives a function to load SmolLM2 with, and closes what it loaded at its end."""
 
-    def open_with(**options) -> Runtime:
-        settings = {"n_ctx": 512, "n_threads": 1, "flash_attention": "on", "learned": False, **options}
-        with own_cache():  # a session's fixture may be made before a module's
-            opened.append(Runtime.load(str(model_file(SMOLLM)), LoadOptions(**settings)))
-        return opened[-1]
+    @contextmanager
+    def loading():
+        with ExitStack() as opened:
 
-    yield open_with
-    for runtime in opened:
-        runtime.close()
+            def open_with(**options) -> Runtime:
+                settings = {"n_ctx": 512, "n_threads": 1, "flash_attention": "on", "learned": False, **options}
+                with own_cache():  # a session's fixture may be made before a module's
+                    runtime = Runtime.load(str(model_file(SMOLLM)), LoadOptions(**settings))
+                opened.callback(runtime.close)
+                return runtime
+
+            yield open_with
+
+    return loading
+
+
+@pytest.fixture(scope="module")
+def load(loader):
+    """Load SmolLM2 with options of one's own, one thread unless said otherwise; closed with the module."""
+    with loader() as open_with:
+        yield open_with
 
 
 @pytest.fixture(scope="session")
-def smollm(load) -> Runtime:
+def smollm(loader) -> Runtime:
     """SmolLM2 with flash attention, where chains are exact."""
-    return load()
+    with loader() as open_with:
+        yield open_with()
