@@ -259,24 +259,36 @@ class LlamaModel:
             data = text if isinstance(text, bytes) else text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(f"the prompt has an unpaired surrogate at character {error.start}: remove it") from None
-        size = len(data) + 8  # a token stands for at least one byte, but for the few special ones
-        while True:
-            tokens = (ctypes.c_int32 * size)()
-            n = self._c.llama_tokenize(self._vocab, data, len(data), tokens, size, add_special, parse_special)
-            if n >= 0:
-                return list(tokens[:n])
-            size = -n
+        return text_tokens(self._vocab, data, add_special=add_special, parse_special=parse_special)
 
     def piece(self, token: int, *, special: bool = False) -> bytes:
         """Return the bytes that a token adds to the text; control tokens add none unless `special`."""
-        size = _PIECE_BYTES
-        while True:
-            buffer = ctypes.create_string_buffer(size)  # of this call's own: another thread may ask, too
-            n = self._c.llama_token_to_piece(self._vocab, token, buffer, size, 0, special)
-            if n >= 0:
-                return buffer.raw[:n]
-            size = -n
+        return token_piece(self._vocab, token, special=special)
 
     def close(self) -> None:
         """Free the memory, when what other threads still ask of the model is answered. Safe to call twice."""
         self._weights = None
+
+
+def text_tokens(vocab: Any, data: bytes, *, add_special: bool, parse_special: bool) -> list[int]:
+    """Return the tokens of UTF-8 by llama.cpp's vocabulary, see `LlamaModel.tokenize`."""
+    c = load_library().c
+    size = len(data) + 8  # a token stands for at least one byte, but for the few special ones
+    while True:
+        tokens = (ctypes.c_int32 * size)()
+        n = c.llama_tokenize(vocab, data, len(data), tokens, size, add_special, parse_special)
+        if n >= 0:
+            return list(tokens[:n])
+        size = -n
+
+
+def token_piece(vocab: Any, token: int, *, special: bool) -> bytes:
+    """Return the bytes of a token by llama.cpp's vocabulary, see `LlamaModel.piece`."""
+    c = load_library().c
+    size = _PIECE_BYTES
+    while True:
+        buffer = ctypes.create_string_buffer(size)  # of this call's own: another thread may ask, too
+        n = c.llama_token_to_piece(vocab, token, buffer, size, 0, special)
+        if n >= 0:
+            return buffer.raw[:n]
+        size = -n

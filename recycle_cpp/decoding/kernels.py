@@ -137,6 +137,14 @@ def find_child(node: int, token: int, tokens: IntArray, parents: IntArray) -> in
 
 
 @njit(cache=True, nogil=True)
+def _list(place: int, token: int, row: FloatArray, ids: IntArray, values: FloatArray) -> None:
+    """Write one of llama.cpp's candidates at a place; what is not a number becomes -inf."""
+    ids[place, 0] = token
+    values[place, 1] = row[token] if row[token] == row[token] else -np.inf
+    values[place, 2] = 0.0
+
+
+@njit(cache=True, nogil=True)
 def list_all(row: FloatArray, ids: IntArray, values: FloatArray) -> None:
     """List every token of a logits row, as llama.cpp's samplers take them; what is not a number becomes -inf.
 
@@ -146,9 +154,7 @@ def list_all(row: FloatArray, ids: IntArray, values: FloatArray) -> None:
         values: float32[n_vocab, 3], the same memory, columns 1 and 2 overwritten.
     """
     for token in range(len(row)):
-        ids[token, 0] = token
-        values[token, 1] = row[token] if row[token] == row[token] else -np.inf
-        values[token, 2] = 0.0
+        _list(token, token, row, ids, values)
 
 
 @njit(cache=True, nogil=True)
@@ -221,9 +227,7 @@ def list_best(
         else:
             token = listed[j]
             j += 1
-        ids[n, 0] = token
-        values[n, 1] = row[token] if row[token] == row[token] else -np.inf
-        values[n, 2] = 0.0
+        _list(n, token, row, ids, values)
     return n_found + len(listed)
 
 

@@ -107,7 +107,7 @@ class Prompts:
         grammar = options.grammar or tool_grammar(
             template.family, tools, options.tool_choice, in_reasoning=parts.in_reasoning
         )
-        return OpenChat(self.chat_tokens(rendered), parts, grammar, shown_pieces(self._model, template.family.marks))
+        return OpenChat(self.chat_tokens(rendered), parts, grammar, self._shown)
 
     def chat_tokens(self, rendered: str) -> list[int]:
         """Return the tokens of a prompt that the chat template has rendered."""
@@ -126,6 +126,11 @@ class Prompts:
             raise UsageError(f"{self._name} is a base model without a chat template: give a text, not messages")
         bos, eos = self._text_of(model.bos), self._text_of(model.eos)
         return ChatTemplate(model.chat_template, bos_token=bos, eos_token=eos)
+
+    @cached_property
+    def _shown(self) -> dict[int, bytes]:
+        """The control tokens that mark parts of an answer: the same for all chats of a model."""
+        return shown_pieces(self._model, self.template.family.marks)
 
     def _text_of(self, token: int) -> str:
         return "" if token < 0 else self._model.piece(token, special=True).decode("utf-8", "replace")

@@ -18,6 +18,12 @@ class Outcome(NamedTuple):
     err: str
 
 
+@pytest.fixture(scope="session")
+def model(model_file) -> str:
+    """Return the path of SmolLM2."""
+    return str(model_file("smollm2-135m-instruct-q4_1.gguf"))
+
+
 @pytest.fixture
 def fake(monkeypatch) -> FakeRuntime:
     module = fake_module()

@@ -18,15 +18,6 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 PROMPT_TOKENS = re.compile(r"prompt (\d+) tokens?(?: \(and (\d+) cached\))?")
 
 
-@pytest.fixture(scope="module")
-def model() -> str:
-    folder = Path(os.environ.get("RECYCLE_CPP_MODELS") or Path.home() / ".cache/recycle-cpp/models")
-    path = folder / "smollm2-135m-instruct-q4_1.gguf"
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not in {folder}")
-    return str(path)
-
-
 def converse(model: str, *lines: str, arguments: tuple[str, ...] = ()) -> tuple[int, list[str], list[str]]:
     done = subprocess.run(
         [*PROGRAM, "-m", model, "--max-tokens", "12", "--draft", "off", *arguments],

@@ -16,15 +16,6 @@ STORY = ["-p", "Tell me a very long story.", "--temperature", "1", "--max-tokens
 COUNTING = ["-p", "Count from one to thirty in words.", "--max-tokens", "24"]
 
 
-@pytest.fixture(scope="module")
-def model() -> str:
-    folder = Path(os.environ.get("RECYCLE_CPP_MODELS") or Path.home() / ".cache/recycle-cpp/models")
-    path = folder / "smollm2-135m-instruct-q4_1.gguf"
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not in {folder}")
-    return str(path)
-
-
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", PROGRAM, "generate", "--no-learned", *arguments]
 

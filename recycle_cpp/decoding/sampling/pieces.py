@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING
 
-from recycle_cpp.backend.library import load_library
+from recycle_cpp.backend.model import text_tokens, token_piece
+from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:
     from recycle_cpp.backend.model import SamplerVocabulary
@@ -21,19 +21,12 @@ class Pieces:
     """
 
     def __init__(self, vocab: SamplerVocabulary) -> None:
-        self._c = load_library().c
         self._handle = vocab.handle
         self.n_vocab = vocab.n_vocab
-        self._buffer = ctypes.create_string_buffer(256)
 
     def of(self, token: int) -> bytes:
         """Return the bytes of a token."""
-        arguments = token, self._buffer, len(self._buffer), 0, True
-        n = self._c.llama_token_to_piece(self._handle, *arguments)
-        if n < 0:
-            self._buffer = ctypes.create_string_buffer(-n)
-            return self.of(token)
-        return self._buffer.raw[:n]
+        return token_piece(self._handle, token, special=True)
 
     def tokens_of(self, data: bytes) -> list[int] | None:
         """Return tokens whose bytes are these and no others; None if none are found."""
@@ -46,7 +39,16 @@ class Pieces:
 
     def tokenize(self, data: bytes) -> list[int]:
         """Return the tokens of a text; names of control tokens stand for these."""
-        size = len(data) + 8
-        tokens = (ctypes.c_int32 * size)()
-        n = self._c.llama_tokenize(self._handle, data, len(data), tokens, size, False, True)
-        return list(tokens[: max(0, n)])
+        return text_tokens(self._handle, data, add_special=False, parse_special=True)
+
+
+def encoded(text: str, what: str) -> bytes:
+    """Return a text as UTF-8.
+
+    Raises:
+        UsageError: if it holds half of a surrogate pair; `what` says what it is.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what} has an unpaired surrogate at character {error.start}: remove it") from None

@@ -13,7 +13,7 @@ from recycle_cpp.backend.library import load_library
 from recycle_cpp.decoding.sampling.candidates import Candidates
 from recycle_cpp.decoding.sampling.complaints import captured_complaints
 from recycle_cpp.decoding.sampling.gbnf import check_gbnf
-from recycle_cpp.decoding.sampling.pieces import Pieces
+from recycle_cpp.decoding.sampling.pieces import Pieces, encoded
 from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Rules:
         Raises:
             UsageError: if llama.cpp cannot, with its own complaint.
         """
-        data, name = _encoded(text, "text"), _encoded(root, "root")
+        data, name = _without_nul(text, "text"), _without_nul(root, "root")
         if not data.strip():  # llama.cpp takes that for no grammar at all
             raise UsageError("the grammar has no text: give GBNF rules")
         names = check_gbnf(text)
@@ -141,13 +141,8 @@ def _risky(names: set[str], pieces: Pieces) -> dict[int, list[list[int]]]:
     return risky
 
 
-def _encoded(text: str, what: str) -> bytes:
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"the grammar's {what} has an unpaired surrogate at character {error.start}: remove it"
-        ) from None
+def _without_nul(text: str, what: str) -> bytes:
+    data = encoded(text, f"the grammar's {what}")
     if b"\0" in data:
         raise UsageError(f"the grammar's {what} has a NUL at character {text.index(chr(0))}: remove it")
     return data

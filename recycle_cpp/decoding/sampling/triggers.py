@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recycle_cpp.decoding.sampling.pieces import Pieces
+from recycle_cpp.decoding.sampling.pieces import Pieces, encoded
 from recycle_cpp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Trigger:
         """
         self._rules = rules
         self._pieces = Pieces(vocab)
-        self._texts = [_encoded(text) for text in grammar.triggers]
+        self._texts = [encoded(text, "a trigger of the grammar") for text in grammar.triggers]
         self._tokens = frozenset(grammar.trigger_tokens)
         self._longest = max((len(text) for text in self._texts), default=1)
         self._text = bytearray()
@@ -99,12 +99,3 @@ class Trigger:
                 return None
             rules.accept(token)
         return rules
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"a trigger of the grammar has an unpaired surrogate at character {error.start}: remove it"
-        ) from None
